@@ -1,9 +1,9 @@
-# Builds Paddock and puts it, with what it needs to run and nothing else, into an empty image.
+# Builds Paddock into an empty image that contains only the binary and its runtime dependencies.
 #
 #   docker build -t paddock --build-arg COMMIT="$(git rev-parse HEAD)" .
 #   docker run -p 8001:8001 -v paddock:/var/lib/paddock paddock
 
-# The version of `rust-version` in Cargo.toml.
+# Same version as `rust-version` in Cargo.toml.
 FROM rust:1.95.0-bookworm AS build
 WORKDIR /src
 COPY . .
@@ -11,8 +11,8 @@ COPY . .
 ARG COMMIT=unknown
 RUN PADDOCK_COMMIT="$COMMIT" cargo build --release --locked --package paddock
 
-# The binary is linked against glibc: it takes along exactly the libraries that it names, from the
-# same Debian that it was built on. No shell, no package manager, no other program.
+# The binary is linked against glibc: copy exactly the libraries that it needs, from the Debian release
+# that it was built on. No shell, no package manager, no other programs.
 RUN set -eu; \
     install -D target/release/paddock /image/usr/bin/paddock; \
     ldd target/release/paddock | grep -o '/[^ ]*' | while read -r library; do \

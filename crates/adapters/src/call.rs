@@ -1,6 +1,7 @@
-//! One call of a foreign HTTP API: a limit of time and of size, no redirects, faults as sentences.
+//! One call to an external HTTP API: with a timeout and a size limit, without redirects, errors as
+//! [`Fault`]s.
 //!
-//! Nothing here repeats a call, and nothing secret gets into a fault.
+//! Calls are not retried here, and faults never contain secrets.
 
 use std::time::Duration;
 
@@ -11,20 +12,20 @@ use serde::de::DeserializeOwned;
 
 use crate::http::{self, Unread, root_of};
 
-pub(crate) mod words;
+pub(crate) mod message;
 
-/// How long one call may take, unless somebody says otherwise.
-pub const LIMIT: Duration = Duration::from_secs(5);
+/// The default timeout of one call.
+pub const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What no answer is longer than.
+/// The maximum size of a response body.
 const MAX_BODY_BYTES: usize = 1 << 20;
 
-/// Settings that can't be used, as a sentence.
+/// Invalid settings, with a message for users.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Unusable(pub String);
+pub struct InvalidOptions(pub String);
 
-/// A foreign system that speaks HTTP.
+/// An external system that speaks HTTP.
 pub(crate) struct Peer {
     http: reqwest::Client,
     address: Url,
@@ -32,35 +33,36 @@ pub(crate) struct Peer {
     limit: Duration,
 }
 
-/// What it answered.
+/// A response.
 pub(crate) struct Reply {
     pub(crate) status: StatusCode,
     body: Vec<u8>,
 }
 
 impl Peer {
-    /// Prepares to talk to `what`, for example "Vault"; nothing is sent yet.
-    pub(crate) fn new(what: &str, address: &str, limit: Duration) -> Result<Self, Unusable> {
+    /// Prepares calls to `what`, for example "Vault"; sends nothing yet.
+    pub(crate) fn new(what: &str, address: &str, limit: Duration) -> Result<Self, InvalidOptions> {
         let url = Url::parse(address).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
         let url = url.filter(|url| url.host().is_some() && url.password().is_none());
-        // It is not repeated: there could be a password in it.
+        // The message does not repeat the address: it may contain a password.
         let address = url.ok_or_else(|| {
-            Unusable(
-                "this is no address, such as https://sso.example.com, or has a password".into(),
+            InvalidOptions(
+                "invalid address: must be a URL such as https://sso.example.com, without a password"
+                .into(),
             )
         })?;
-        let http =
-            http::client(address.as_str(), limit).map_err(|fault| Unusable(fault.to_string()))?;
+        let http = http::client(address.as_str(), limit)
+            .map_err(|fault| InvalidOptions(fault.to_string()))?;
         let name = format!("{what} at {}", address.as_str().trim_end_matches('/'));
         Ok(Self { http, address, name, limit })
     }
 
-    /// What it is called in sentences.
+    /// Its name in messages.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Where something of it is: its address, and these segments.
+    /// The URL of these path segments below its address.
     pub(crate) fn at(&self, segments: &[&str]) -> Url {
         let mut url = self.address.clone();
         if let Ok(mut path) = url.path_segments_mut() {
@@ -69,13 +71,14 @@ impl Peer {
         url
     }
 
-    /// An address that it named itself. Who was asked with TLS must not lead away from it.
-    pub(crate) fn elsewhere(&self, address: &str) -> Result<Url, Fault> {
+    /// A URL that the system itself returned. A system that is called with TLS must not downgrade
+    /// to HTTP.
+    pub(crate) fn returned_url(&self, address: &str) -> Result<Url, Fault> {
         let url = Url::parse(address).ok().filter(|url| match self.address.scheme() {
             "https" => url.scheme() == "https",
             _ => matches!(url.scheme(), "http" | "https"),
         });
-        url.ok_or_else(|| self.confused("it named an address that can't be used"))
+        url.ok_or_else(|| self.invalid_response("it contains an unusable URL"))
     }
 
     /// Begins a request.
@@ -83,85 +86,88 @@ impl Peer {
         self.http.request(method, url)
     }
 
-    /// Sends it, and reads the answer, whatever its status.
+    /// Sends a request and reads the response, whatever its status.
     pub(crate) async fn send(&self, request: RequestBuilder) -> Result<Reply, Fault> {
         let reply = self.send_within(request, MAX_BODY_BYTES).await?;
-        reply.ok_or_else(|| self.confused("its answer has no end"))
+        reply.ok_or_else(|| {
+            let most = MAX_BODY_BYTES >> 20;
+            self.invalid_response(&format!("it is larger than {most} MiB"))
+        })
     }
 
-    /// The same with another limit of size; none if the answer is longer.
+    /// The same with another size limit; none if the response is larger.
     pub(crate) async fn send_within(
         &self,
         request: RequestBuilder,
         most_bytes: usize,
     ) -> Result<Option<Reply>, Fault> {
-        let answer = request.send().await.map_err(|error| self.silent(error))?;
+        let answer = request.send().await.map_err(|error| self.unreachable(error))?;
         let status = answer.status();
         match http::body(answer, most_bytes).await {
             Ok(body) => Ok(Some(Reply { status, body })),
             Err(Unread::TooLong(_)) => Ok(None),
-            Err(Unread::Broken(error)) => Err(self.silent(error)),
+            Err(Unread::Broken(error)) => Err(self.unreachable(error)),
         }
     }
 
-    /// The fault of an answer that is not what was asked for. `doing` follows "to"; the secrets that
-    /// were sent are blotted out, should it have repeated them.
+    /// The fault of an unexpected response. `doing` completes "failed to"; secrets that were sent
+    /// are redacted, in case the response repeats them.
     pub(crate) fn fault(&self, doing: &str, reply: &Reply, secrets: &[&Secret]) -> Fault {
         let (name, status) = (&self.name, reply.status.as_u16());
-        let said = reply.said_without(secrets);
+        let message = reply.redacted_message(secrets);
         match reply.status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Fault::Unavailable(format!(
-                "{name} does not allow Paddock to {doing}: it answered {status}{said}; check the \
+                "{name} failed to {doing}: access denied, status {status}{message}. Check the \
                  credentials in the settings"
             )),
-            StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => {
-                Fault::Unavailable(format!("{name} has no time to {doing}: {status}{said}"))
-            }
+            StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => Fault::Unavailable(
+                format!("{name} failed to {doing}: overloaded, status {status}{message}"),
+            ),
             other if other.is_client_error() => {
-                Fault::Refused(format!("{name} refuses to {doing}: it answered {status}{said}"))
+                Fault::Refused(format!("{name} refused to {doing}: status {status}{message}"))
             }
-            _ => Fault::Unavailable(format!("{name} fails to {doing}: it answered {status}{said}")),
+            _ => Fault::Unavailable(format!("{name} failed to {doing}: status {status}{message}")),
         }
     }
 
-    /// The fault of an answer that makes no sense.
-    pub(crate) fn confused(&self, why: &str) -> Fault {
-        Fault::Unavailable(format!("{} gives answers that make no sense: {why}", self.name))
+    /// The fault of a response that can't be interpreted.
+    pub(crate) fn invalid_response(&self, why: &str) -> Fault {
+        Fault::Unavailable(format!("{} returned an invalid response: {why}", self.name))
     }
 
-    fn silent(&self, error: reqwest::Error) -> Fault {
+    fn unreachable(&self, error: reqwest::Error) -> Fault {
         let name = &self.name;
         if error.is_timeout() {
             return Fault::Unavailable(format!("{name} did not answer within {:?}", self.limit));
         }
         let cause = root_of(&error.without_url());
-        Fault::Unavailable(format!("{name} can't be reached: {cause}"))
+        Fault::Unavailable(format!("{name} is unreachable: {cause}"))
     }
 }
 
 impl Reply {
-    /// The answer, if it is what it should be.
+    /// The body as JSON of the expected type.
     pub(crate) fn json<T: DeserializeOwned>(&self, peer: &Peer) -> Result<T, Fault> {
         serde_json::from_slice(&self.body)
-            .map_err(|_| peer.confused("what should be JSON of a known shape is something else"))
+            .map_err(|_| peer.invalid_response("the body is not the expected JSON"))
     }
 
-    /// Are these words in it?
-    pub(crate) fn says(&self, words: &str) -> bool {
-        String::from_utf8_lossy(&self.body).contains(words)
+    /// Whether the body contains this text.
+    pub(crate) fn contains(&self, text: &str) -> bool {
+        String::from_utf8_lossy(&self.body).contains(text)
     }
 
-    /// What it says about itself, without the secrets that were sent, should it have repeated them.
-    pub(crate) fn said_without(&self, secrets: &[&Secret]) -> String {
-        words::without(&self.said(), secrets)
+    /// The error message in the body, with secrets that were sent redacted.
+    pub(crate) fn redacted_message(&self, secrets: &[&Secret]) -> String {
+        message::redact(&self.message(), secrets)
     }
 
-    /// What the answer says about itself, as ` (words)`; nothing if it says nothing.
-    pub(crate) fn said(&self) -> String {
-        let said = match serde_json::from_slice(&self.body) {
-            Ok(value) => words::said(&value),
-            Err(_) => words::first_line(&self.body),
+    /// The error message in the body, as ` (message)`; empty if there is none.
+    pub(crate) fn message(&self) -> String {
+        let message = match serde_json::from_slice(&self.body) {
+            Ok(value) => message::in_json(&value),
+            Err(_) => message::first_line(&self.body),
         };
-        said.map(|text| format!(" ({text})")).unwrap_or_default()
+        message.map(|text| format!(" ({text})")).unwrap_or_default()
     }
 }

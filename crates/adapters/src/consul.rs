@@ -1,9 +1,9 @@
-//! Keys and values in Consul, below prefixes that belong to one resource each.
+//! Keys in Consul's KV store, below prefixes that belong to one resource each.
 //!
-//! Whose a prefix is says a key in it, the mark, which also lists what was made. Every
-//! change is a transaction that holds only if the mark is still what was seen: nobody gets between, a
-//! server that was taken over from changes nothing more, and after a crash anywhere the next look shows
-//! what is left to do. What others keep below the prefix is never touched.
+//! A key below the prefix, the mark, names the owner and lists the keys that Paddock created. Every
+//! change is a transaction that succeeds only if the mark is unchanged since it was read:
+//! concurrent writers can't interleave, a server that lost its fence can't write, and after a crash
+//! the next read shows what is left to do. Keys of others below the prefix are never touched.
 
 mod api;
 mod batch;
@@ -11,156 +11,158 @@ mod check;
 mod drift;
 mod mark;
 mod place;
-mod seen;
+mod snapshot;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use model::resource::Difference;
-use model::template::with::ConsulKv;
+use model::template::configuration::ConsulKv;
 use model::{Invalid, Secret};
-use port::{Answer, Fault, Files, Observed, Operation, Outcome, Progress, Task};
+use port::{Fault, Files, Observed, Operation, Outcome, PortFuture, Progress, Task};
 use serde_json::{Map, Value, json};
 
-use crate::call::{LIMIT, Unusable};
-use crate::places::{self, Noted};
+use crate::call::{CALL_TIMEOUT, InvalidOptions};
+use crate::places::{self, Pending};
 use api::{Api, Op};
-use batch::{Known, Values};
+use batch::{Context, Values};
 use place::Place;
-use seen::Seen;
+use snapshot::Snapshot;
 
-/// How often a step looks and writes: far more than the most keys take, so that others who write at the
-/// same time don't keep it busy for ever.
+/// The maximum number of read-and-write rounds of a step: far more than the maximum number of keys
+/// needs, but bounded while others write at the same time.
 const ROUNDS: usize = 200;
 
-/// Under which name an adoption tells the apply that follows of itself.
+/// The output that marks an adoption for the following apply.
 const ADOPTED: &str = "adopted";
 
-/// Which Consul.
+/// The Consul agent.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The address of an agent, without `/v1`.
+    /// The address of the agent, without `/v1`.
     pub addr: String,
-    /// What allows Paddock to write there, if anything has to.
+    /// The ACL token, if needed.
     pub token: Option<Secret>,
-    /// The datacenter of resources that name none; the agent's own if this is none, too.
+    /// The default datacenter; none uses that of the agent.
     pub datacenter: Option<String>,
-    /// How long one call may take.
-    pub limit: Duration,
+    /// The timeout of one call.
+    pub timeout: Duration,
 }
 
 impl Options {
-    /// An agent that needs no token, its own datacenter, and the usual limit.
+    /// An agent without a token, its datacenter, and the default timeout.
     pub fn new(addr: &str) -> Self {
-        Self { addr: addr.to_owned(), token: None, datacenter: None, limit: LIMIT }
+        Self { addr: addr.to_owned(), token: None, datacenter: None, timeout: CALL_TIMEOUT }
     }
 }
 
-/// Carries out `consul-kv`.
+/// The executor `consul-kv`.
 pub struct Consul {
     api: Api,
     datacenter: Option<String>,
-    noted: Noted<Place>,
+    pending: Pending<Place>,
 }
 
 impl Consul {
-    /// Prepares; Consul need not be there yet.
-    pub fn new(options: Options) -> Result<Self, Unusable> {
-        let Options { addr, token, datacenter, limit } = options;
-        let (api, noted) = (Api::new(&addr, token, limit)?, Noted::default());
-        Ok(Self { api, datacenter, noted })
+    /// Prepares the client; Consul need not be reachable yet.
+    pub fn new(options: Options) -> Result<Self, InvalidOptions> {
+        let Options { addr, token, datacenter, timeout: limit } = options;
+        let (api, pending) = (Api::new(&addr, token, limit)?, Pending::default());
+        Ok(Self { api, datacenter, pending })
     }
 
-    fn place(&self, wish: &ConsulKv) -> Place {
-        place::of(wish, self.datacenter.as_deref())
+    fn place(&self, spec: &ConsulKv) -> Place {
+        place::of_spec(spec, self.datacenter.as_deref())
     }
 
-    /// All places where something was made or begun: a first try may have been told another one than
-    /// the next, and was never finished.
+    /// All places where something was created or begun: an unfinished attempt may have used another
+    /// place.
     fn places(&self, task: &Task) -> BTreeSet<Place> {
-        let applied = task.applied.as_ref().and_then(|with| check::told(with).ok());
-        let applied = applied.map(|told| self.place(&told));
-        places::kept(task).into_iter().chain(applied).collect()
+        let applied = task.applied.as_ref().and_then(|with| check::parse(with).ok());
+        let applied = applied.map(|spec| self.place(&spec));
+        places::persisted(task).into_iter().chain(applied).collect()
     }
 
-    /// What was last made at a place.
-    fn made(&self, task: &Task, place: &Place) -> Values {
-        let told = task.applied.as_ref().and_then(|with| check::told(with).ok());
-        let told = told.filter(|told| self.place(told) == *place);
-        told.map(|told| drift::all_bytes(&told.values)).unwrap_or_default()
+    /// The values that were last applied at a place.
+    fn applied_values(&self, task: &Task, place: &Place) -> Values {
+        let spec = task.applied.as_ref().and_then(|with| check::parse(with).ok());
+        let spec = spec.filter(|spec| self.place(spec) == *place);
+        spec.map(|spec| drift::all_bytes(&spec.values)).unwrap_or_default()
     }
 
-    fn known<'a>(&self, task: &'a Task, place: &Place) -> Known<'a> {
+    fn context<'a>(&self, task: &'a Task, place: &Place) -> Context<'a> {
         let adopts = task.outputs.get(ADOPTED) == Some(&Value::Bool(true));
-        Known { task, made: self.made(task, place), adopts }
+        Context { task, applied: self.applied_values(task, place), adopts }
     }
 
-    async fn make(&self, task: &Task) -> Result<Progress<Outcome>, Fault> {
-        let told = told(&task.with)?;
-        let place = self.place(&told);
-        // A try before this one may have begun elsewhere.
+    async fn apply_spec(&self, task: &Task) -> Result<Progress<Outcome>, Fault> {
+        let spec = parse(&task.with)?;
+        let place = self.place(&spec);
+        // An earlier attempt may have used another place.
         for other in self.places(task).iter().filter(|other| **other != place) {
             self.clear(task, other).await?;
         }
-        let (wish, known) = (drift::all_bytes(&told.values), self.known(task, &place));
+        let (desired, context) = (drift::all_bytes(&spec.values), self.context(task, &place));
         for _ in 0..ROUNDS {
-            let seen = self.api.look(&place).await?;
-            self.noted.add(task, place.clone());
-            let next = seen.may_make(task).and_then(|()| batch::make(&seen, &wish, &known));
+            let snapshot = self.api.read(&place).await?;
+            self.pending.add(task, place.clone());
+            let next = snapshot
+                .check_owner(task)
+                .and_then(|()| batch::apply(&snapshot, &desired, &context));
             match next {
                 Ok(Some(next)) => self.commit(task, &place, next).await?,
-                Ok(None) => return Ok(Progress::Done(applied(&place, &wish))),
+                Ok(None) => return Ok(Progress::Done(outcome(&place, &desired))),
                 Err(fault) => {
-                    self.step_back(task, &seen).await?;
+                    self.release(task, &snapshot).await?;
                     return Err(fault);
                 }
             }
         }
-        Err(restless(&place))
+        Err(contention(&place))
     }
 
     async fn commit(&self, task: &Task, place: &Place, next: batch::Batch) -> Result<(), Fault> {
-        // After a conflict the next look shows what has changed.
+        // After a conflict the next read shows the changes.
         if self.api.commit(place, &next.ops).await? == api::Outcome::Done {
-            next.words.iter().for_each(|words| task.log.say(words));
+            next.log.iter().for_each(|line| task.log.append(line));
         }
         Ok(())
     }
 
-    /// Gives back a prefix below which nothing was ever made.
-    async fn step_back(&self, task: &Task, seen: &Seen) -> Result<(), Fault> {
-        let own = seen.own(task).filter(|(mark, _)| mark.fence <= task.fence);
+    /// Releases a prefix below which nothing was created.
+    async fn release(&self, task: &Task, snapshot: &Snapshot) -> Result<(), Fault> {
+        let own = snapshot.own(task).filter(|(mark, _)| mark.fence <= task.fence);
         if let Some((mark, index)) = own
             && mark.keys.is_empty()
             && task.applied.is_none()
         {
-            let gone = Op::Delete { key: seen.place.mark(), index };
-            self.api.commit(&seen.place, &[gone]).await?;
+            let delete = Op::Delete { key: snapshot.place.mark(), index };
+            self.api.commit(&snapshot.place, &[delete]).await?;
         }
         Ok(())
     }
 
-    /// Takes away what was made at a place.
+    /// Deletes what was created at a place.
     async fn clear(&self, task: &Task, place: &Place) -> Result<(), Fault> {
-        let known = self.known(task, place);
+        let context = self.context(task, place);
         for _ in 0..ROUNDS {
-            let seen = self.api.look(place).await?;
-            match batch::clear(&seen, &known)? {
+            let snapshot = self.api.read(place).await?;
+            match batch::clear(&snapshot, &context)? {
                 Some(next) => self.commit(task, place, next).await?,
                 None => {
-                    seen.say_what_stays(task);
+                    snapshot.log_remaining(task);
                     return Ok(());
                 }
             }
         }
-        Err(restless(place))
+        Err(contention(place))
     }
 
     async fn clear_all(&self, task: &Task) -> Result<Progress<()>, Fault> {
         let places = self.places(task);
-        let told = place::told(task, self.datacenter.as_deref());
-        if let Some(told) = told.filter(|told| !places.contains(told)) {
-            self.clear_if_seen(task, &told).await?;
+        let desired = place::desired(task, self.datacenter.as_deref());
+        if let Some(desired) = desired.filter(|desired| !places.contains(desired)) {
+            self.clear_unrecorded(task, &desired).await?;
         }
         for place in places {
             self.clear(task, &place).await?;
@@ -168,103 +170,99 @@ impl Consul {
         Ok(Progress::Done(()))
     }
 
-    /// Takes away what a first try may have made, whose server died before it could be noted. Where
-    /// Paddock may not even look, it has made nothing.
-    async fn clear_if_seen(&self, task: &Task, place: &Place) -> Result<(), Fault> {
-        match self.api.look(place).await {
+    /// Deletes what a first attempt may have created whose server crashed before it was recorded.
+    /// Without permission to read, Paddock created nothing.
+    async fn clear_unrecorded(&self, task: &Task, place: &Place) -> Result<(), Fault> {
+        match self.api.read(place).await {
             Ok(_) => self.clear(task, place).await,
             Err(Fault::Refused(why)) => {
-                task.log.say(format!("Nothing was made below {}: {why}", place.prefix));
+                task.log.append(format!("Nothing was created below {}: {why}", place.prefix));
                 Ok(())
             }
             Err(fault) => Err(fault),
         }
     }
 
-    async fn find_out(&self, task: &Task) -> Result<Vec<Difference>, Fault> {
-        let told = told(&task.with)?;
-        let place = self.place(&told);
-        let seen = self.api.look(&place).await?;
-        seen.may_make(task)?;
-        let differences = drift::planned(&seen, &self.known(task, &place), &told.values);
+    async fn plan_spec(&self, task: &Task) -> Result<Vec<Difference>, Fault> {
+        let spec = parse(&task.with)?;
+        let place = self.place(&spec);
+        let snapshot = self.api.read(&place).await?;
+        snapshot.check_owner(task)?;
+        let differences = drift::planned(&snapshot, &self.context(task, &place), &spec.values);
         // The next step writes there.
-        self.noted.add(task, place);
+        self.pending.add(task, place);
         Ok(differences)
     }
 
-    async fn look(&self, task: &Task) -> Result<Observed, Fault> {
-        let told = told(task.applied.as_ref().unwrap_or(&task.with))?;
-        let seen = self.api.look(&self.place(&told)).await?;
-        Ok(drift::observed(&seen, task, &told.values))
+    async fn observe_spec(&self, task: &Task) -> Result<Observed, Fault> {
+        let spec = parse(task.applied.as_ref().unwrap_or(&task.with))?;
+        let snapshot = self.api.read(&self.place(&spec)).await?;
+        Ok(drift::observed(&snapshot, task, &spec.values))
     }
 
-    async fn take_over(&self, task: &Task, what: &str) -> Result<Outcome, Fault> {
-        let told = told(&task.with)?;
-        let prefix = &told.prefix;
+    async fn adopt_prefix(&self, task: &Task, what: &str) -> Result<Outcome, Fault> {
+        let spec = parse(&task.with)?;
+        let prefix = &spec.prefix;
         if what.trim_end_matches('/') != prefix.trim_end_matches('/') {
-            let why =
-                format!("“{what}” can't be taken over: what can be is the prefix, “{prefix}”");
+            let why = format!("cannot adopt “{what}”: it must be the prefix “{prefix}”");
             return Err(Fault::Refused(why));
         }
-        let place = self.place(&told);
-        let seen = self.api.look(&place).await?;
-        seen.may_make(task)?;
-        if seen.entries.is_empty() {
-            let why = format!("“{prefix}” can't be taken over: nothing is below it");
+        let place = self.place(&spec);
+        let snapshot = self.api.read(&place).await?;
+        snapshot.check_owner(task)?;
+        if snapshot.entries.is_empty() {
+            let why = format!("cannot adopt “{prefix}”: it has no keys");
             return Err(Fault::Refused(why));
         }
-        let mut found = applied(&place, &Values::new());
-        let keys = seen.entries.values().map(|entry| entry.key.clone());
+        let mut found = outcome(&place, &Values::new());
+        let keys = snapshot.entries.values().map(|entry| entry.key.clone());
         found.outputs.insert("keys".into(), keys.collect());
         found.outputs.insert(ADOPTED.into(), true.into());
         Ok(found)
     }
 }
 
-fn told(with: &Map<String, Value>) -> Result<ConsulKv, Fault> {
-    check::told(with).map_err(|invalid| Fault::Refused(invalid.to_string()))
+fn parse(with: &Map<String, Value>) -> Result<ConsulKv, Fault> {
+    check::parse(with).map_err(|invalid| Fault::Refused(invalid.to_string()))
 }
 
-fn applied(place: &Place, wish: &Values) -> Outcome {
-    let keys: Vec<String> = wish.keys().map(|name| place.key(name)).collect();
+fn outcome(place: &Place, values: &Values) -> Outcome {
+    let keys: Vec<String> = values.keys().map(|name| place.key(name)).collect();
     let outputs = json!({"prefix": place.prefix, "keys": keys, "datacenter": place.datacenter});
     Outcome { outputs: outputs.as_object().cloned().unwrap_or_default(), link: None }
 }
 
-fn restless(place: &Place) -> Fault {
-    Fault::Unavailable(format!(
-        "others change what is below {} faster than Paddock can write it",
-        place.prefix
-    ))
+fn contention(place: &Place) -> Fault {
+    Fault::Unavailable(format!("too many concurrent changes by others below {}", place.prefix))
 }
 
 impl Operation for Consul {
     fn validate(&self, with: &Map<String, Value>, _: &Files) -> Result<(), Invalid> {
-        check::told(with).map(drop)
+        check::parse(with).map(drop)
     }
 
-    fn plan<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Vec<Difference>>> {
-        Box::pin(async { Ok(Progress::Done(self.find_out(task).await?)) })
+    fn plan<'a>(&'a self, task: &'a Task) -> PortFuture<'a, Progress<Vec<Difference>>> {
+        Box::pin(async { Ok(Progress::Done(self.plan_spec(task).await?)) })
     }
 
-    fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Outcome>> {
-        Box::pin(self.make(task))
+    fn apply<'a>(&'a self, task: &'a Task) -> PortFuture<'a, Progress<Outcome>> {
+        Box::pin(self.apply_spec(task))
     }
 
-    fn observe<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Observed>> {
-        Box::pin(async { self.look(task).await.map(Progress::Done) })
+    fn observe<'a>(&'a self, task: &'a Task) -> PortFuture<'a, Progress<Observed>> {
+        Box::pin(async { self.observe_spec(task).await.map(Progress::Done) })
     }
 
-    fn destroy<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<()>> {
+    fn destroy<'a>(&'a self, task: &'a Task) -> PortFuture<'a, Progress<()>> {
         Box::pin(self.clear_all(task))
     }
 
-    fn keep<'a>(&'a self, task: &'a Task) -> Answer<'a, BTreeMap<String, Secret>> {
-        let places = self.noted.to_keep(task).into_iter().collect();
+    fn persist<'a>(&'a self, task: &'a Task) -> PortFuture<'a, BTreeMap<String, Secret>> {
+        let places = self.pending.to_persist(task).into_iter().collect();
         port::ready(Ok(places))
     }
 
-    fn adopt<'a>(&'a self, task: &'a Task, what: &'a str) -> Answer<'a, Outcome> {
-        Box::pin(self.take_over(task, what))
+    fn adopt<'a>(&'a self, task: &'a Task, what: &'a str) -> PortFuture<'a, Outcome> {
+        Box::pin(self.adopt_prefix(task, what))
     }
 }

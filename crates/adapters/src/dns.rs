@@ -1,4 +1,4 @@
-//! Names in the domain name system: by dynamic updates (RFC 2136), or at AWS Route53.
+//! DNS records: by dynamic updates (RFC 2136), or in AWS Route 53.
 
 pub mod rfc2136;
 pub mod route53;

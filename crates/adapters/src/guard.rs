@@ -1,15 +1,15 @@
-//! What stands between a worker and a foreign system: a limit per attempt, retries that are spread,
-//! and a breaker that leaves alone what is down.
+//! The guard of an external system: a timeout per attempt, retries with jitter, and a circuit
+//! breaker.
 //!
-//! It must never be the cause of a storm: an open breaker makes no calls, also none of those retries
-//! that had begun before it opened.
+//! A guard must never cause a retry storm: an open circuit breaker permits no calls, not even
+//! retries that began before it opened.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use port::{Counts, Fault, Health, Watched};
+use port::{Counts, Fault, Health, Monitored};
 use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
 
@@ -25,20 +25,20 @@ pub use breaker::State;
 pub use guarded::Guarded;
 pub(crate) use guards::Guards;
 
-/// How patient a guard is.
+/// Retry and circuit breaker settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// How often one call is tried, the first time included.
+    /// Maximum attempts per call, including the first.
     pub attempts: u32,
-    /// The longest wait after the first failure; it doubles with every other one.
-    pub first_delay: Duration,
-    /// No wait is longer.
-    pub longest_delay: Duration,
-    /// How long one attempt may take.
+    /// The maximum delay before the first retry; it doubles with every further one.
+    pub base_delay: Duration,
+    /// The upper bound of all delays.
+    pub max_delay: Duration,
+    /// The timeout of one attempt.
     pub timeout: Duration,
-    /// After so many failed calls in a row the system is left alone.
+    /// The number of consecutive failed calls that opens the circuit breaker.
     pub failures_to_open: u32,
-    /// How long it is left alone before one call is let through to see.
+    /// How long the circuit breaker stays open before it permits a probe.
     pub open_for: Duration,
 }
 
@@ -46,8 +46,8 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             attempts: 3,
-            first_delay: Duration::from_millis(100),
-            longest_delay: Duration::from_secs(2),
+            base_delay: Duration::from_millis(100),
+            max_delay: Duration::from_secs(2),
             timeout: Duration::from_secs(10),
             failures_to_open: 5,
             open_for: Duration::from_secs(30),
@@ -55,20 +55,20 @@ impl Default for Options {
     }
 }
 
-/// What a guard has counted so far, for metrics.
+/// Counters and state of a guard, for metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Calls that somebody wanted.
+    /// Requested calls.
     pub calls: u64,
-    /// Times that the system was really asked.
+    /// Attempts that reached the system.
     pub attempts: u64,
-    /// Times that it did not do its part: down, slow or confused.
+    /// Failed attempts: the system was down, slow or returned an invalid response.
     pub failures: u64,
-    /// Whether it is asked at all.
+    /// The state of the circuit breaker.
     pub state: State,
 }
 
-/// Stands before one foreign system.
+/// Guards the calls to one external system.
 pub struct Guard {
     name: String,
     options: Options,
@@ -79,7 +79,7 @@ pub struct Guard {
     failures: AtomicU64,
 }
 
-impl Watched for Guard {
+impl Monitored for Guard {
     fn name(&self) -> &str {
         &self.name
     }
@@ -90,13 +90,13 @@ impl Watched for Guard {
 
     fn counts(&self) -> Counts {
         let now = self.snapshot();
-        Counts { asked: now.attempts, failed: now.failures }
+        Counts { calls: now.attempts, failures: now.failures }
     }
 }
 
 impl Guard {
-    /// A guard before the system that users know by `name`. `noise` gives random numbers: without
-    /// them, what failed together would try again together.
+    /// A guard for the system with this display name. `noise` returns random numbers for the
+    /// jitter, so that calls which failed together are not retried together.
     pub fn new(
         name: impl Into<String>,
         options: Options,
@@ -115,12 +115,12 @@ impl Guard {
         }
     }
 
-    /// What users know the system by.
+    /// The display name of the system.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// How the system is doing: as its last call ended.
+    /// The health of the system after its last call.
     pub fn health(&self) -> Health {
         match self.breaker().reason() {
             Some(reason) => Health::Down { reason: reason.to_owned() },
@@ -128,7 +128,7 @@ impl Guard {
         }
     }
 
-    /// What was counted so far.
+    /// The current counters and state.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {
             calls: self.calls.load(Ordering::Relaxed),
@@ -138,50 +138,50 @@ impl Guard {
         }
     }
 
-    /// Asks, and asks again if the system is not available; the call must be repeatable.
-    pub async fn call<T, A>(&self, mut ask: impl FnMut() -> A) -> Result<T, Fault>
+    /// Calls the system, and retries while it is unavailable; the call must be idempotent.
+    pub async fn call<T, A>(&self, mut call: impl FnMut() -> A) -> Result<T, Fault>
     where
         A: Future<Output = Result<T, Fault>>,
     {
         self.calls.fetch_add(1, Ordering::Relaxed);
-        let mut tried = 0;
+        let mut attempt = 0;
         loop {
-            let turn = self.turn()?;
-            tried += 1;
-            match self.attempt(ask()).await {
-                Err(Fault::Unavailable(reason)) if turn.is_last(tried) => {
-                    turn.failed(&reason);
+            let permit = self.acquire()?;
+            attempt += 1;
+            match self.attempt(call()).await {
+                Err(Fault::Unavailable(reason)) if permit.is_last(attempt) => {
+                    permit.failed(&reason);
                     return Err(Fault::Unavailable(reason));
                 }
                 Err(Fault::Unavailable(reason)) => {
-                    debug!(system = self.name, tried, "{reason}; trying again");
-                    sleep(self.delay(tried)).await;
+                    debug!(system = self.name, attempt, %reason, "call failed; retrying");
+                    sleep(self.delay(attempt)).await;
                 }
                 // A refusal is an answer: the system works.
                 answer => {
-                    turn.succeeded();
+                    permit.succeeded();
                     return answer;
                 }
             }
         }
     }
 
-    /// Asks once: whoever asks tries again by himself.
-    pub async fn once<T>(&self, asked: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+    /// Calls the system once, for callers that retry by themselves.
+    pub async fn once<T>(&self, call: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
         self.calls.fetch_add(1, Ordering::Relaxed);
-        let turn = self.turn()?;
-        let answer = self.attempt(asked).await;
+        let permit = self.acquire()?;
+        let answer = self.attempt(call).await;
         match &answer {
-            Err(Fault::Unavailable(reason)) => turn.failed(reason),
-            _ => turn.succeeded(),
+            Err(Fault::Unavailable(reason)) => permit.failed(reason),
+            _ => permit.succeeded(),
         }
         answer
     }
 
-    async fn attempt<T>(&self, asked: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+    async fn attempt<T>(&self, call: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
         self.attempts.fetch_add(1, Ordering::Relaxed);
         let limit = self.options.timeout;
-        let answer = timeout(limit, asked).await.unwrap_or_else(|_| {
+        let answer = timeout(limit, call).await.unwrap_or_else(|_| {
             Err(Fault::Unavailable(format!("{} did not answer within {limit:?}", self.name)))
         });
         if matches!(answer, Err(Fault::Unavailable(_))) {
@@ -190,19 +190,19 @@ impl Guard {
         answer
     }
 
-    /// Anything between nothing and a doubling time.
-    fn delay(&self, tried: u32) -> Duration {
-        let doubled = self.options.first_delay.saturating_mul(1 << (tried - 1).min(20));
-        let most = doubled.min(self.options.longest_delay);
+    /// A random delay between zero and the doubled maximum.
+    fn delay(&self, attempt: u32) -> Duration {
+        let doubled = self.options.base_delay.saturating_mul(1 << (attempt - 1).min(20));
+        let most = doubled.min(self.options.max_delay);
         let most_us = u64::try_from(most.as_micros()).unwrap_or(u64::MAX - 1);
         Duration::from_micros((self.noise)() % (most_us + 1))
     }
 
-    fn turn(&self) -> Result<Turn<'_>, Fault> {
+    fn acquire(&self) -> Result<Permit<'_>, Fault> {
         match self.breaker().admit(base::monotonic()) {
-            Ok(pass) => Ok(Turn { guard: self, pass: Some(pass) }),
+            Ok(pass) => Ok(Permit { guard: self, pass: Some(pass) }),
             Err(reason) => Err(Fault::Unavailable(format!(
-                "{} is not asked again before {:?} have passed: {reason}",
+                "{} is unavailable: {reason}. Calls resume within {:?}",
                 self.name, self.options.open_for
             ))),
         }
@@ -219,34 +219,37 @@ impl fmt::Debug for Guard {
     }
 }
 
-/// The right to ask once. One that is dropped, because nobody waits for the answer any more, leaves
-/// the place of the probe to the next.
-struct Turn<'a> {
+/// Permission for one call. Dropping it, because the caller was cancelled, lets the next call be
+/// the probe.
+struct Permit<'a> {
     guard: &'a Guard,
     pass: Option<Pass>,
 }
 
-impl Turn<'_> {
-    fn is_last(&self, tried: u32) -> bool {
-        self.pass == Some(Pass::Probe) || tried >= self.guard.options.attempts
+impl Permit<'_> {
+    fn is_last(&self, attempt: u32) -> bool {
+        self.pass == Some(Pass::Probe) || attempt >= self.guard.options.attempts
     }
 
     fn succeeded(mut self) {
         self.pass = None;
         if self.guard.breaker().succeeded() {
-            info!(system = self.guard.name, "{} answers again", self.guard.name);
+            info!(system = self.guard.name, "external system recovered");
         }
     }
 
     fn failed(mut self, reason: &str) {
         let Some(pass) = self.pass.take() else { return };
         if self.guard.breaker().failed(pass, reason, base::monotonic()) {
-            warn!(system = self.guard.name, "{} is left alone: {reason}", self.guard.name);
+            warn!(
+                system = self.guard.name,
+                reason, "external system failed; circuit breaker opened"
+            );
         }
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for Permit<'_> {
     fn drop(&mut self) {
         if let Some(pass) = self.pass.take() {
             self.guard.breaker().abandoned(pass, base::monotonic());

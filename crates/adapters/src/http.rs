@@ -1,4 +1,4 @@
-//! HTTP as adapters use it: no answer is followed elsewhere, and none may be endless.
+//! The HTTP clients of adapters: they follow no redirects and limit the size of responses.
 
 use std::error::Error;
 use std::time::Duration;
@@ -8,40 +8,40 @@ use port::Fault;
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, Response};
 
-/// Why an answer could not be read.
+/// Why a response body could not be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unread {
-    /// It has more bytes than anybody should need.
-    #[error("the answer has more than {0} bytes")]
+    /// The body exceeds the size limit.
+    #[error("the response is larger than {0} bytes")]
     TooLong(usize),
-    /// It broke off.
-    #[error("the answer broke off: {}", root_of(.0))]
+    /// The connection failed.
+    #[error("the response was interrupted: {}", root_of(.0))]
     Broken(reqwest::Error),
 }
 
-/// A client that sends requests where they are meant to go and nowhere else.
+/// A client for one address. It follows no redirects.
 pub(crate) fn client(address: &str, timeout: Duration) -> Result<Client, Fault> {
     built(builder(address.starts_with("https:")).timeout(timeout))
 }
 
-/// What every client begins with.
+/// The settings that all clients share.
 pub(crate) fn builder(has_tls: bool) -> ClientBuilder {
     let client = Client::builder()
         .user_agent(concat!("paddock/", env!("CARGO_PKG_VERSION")))
         .redirect(Policy::none());
-    // Without TLS it must not matter that a small container has no certificates.
+    // Without TLS a missing CA bundle, as in a minimal container, must not matter.
     if has_tls { client } else { client.tls_certs_only([]) }
 }
 
-/// The client, or why there can be none.
+/// Builds the client.
 pub(crate) fn built(client: ClientBuilder) -> Result<Client, Fault> {
     client.build().map_err(|error| {
         let why = root_of(&error);
-        Fault::Refused(format!("TLS can't be used: {why}; name certificates in SSL_CERT_FILE"))
+        Fault::Refused(format!("TLS is not available: {why}. Set SSL_CERT_FILE to a CA bundle"))
     })
 }
 
-/// The first bytes of an answer's body, at most so many, and whether those are all.
+/// The first bytes of a response body, up to a limit, and whether they are the whole body.
 pub(crate) async fn start(
     answer: Response,
     most_bytes: usize,
@@ -57,7 +57,7 @@ pub(crate) async fn start(
     Ok((read, true))
 }
 
-/// The body of an answer, if it has at most so many bytes.
+/// The body of a response, up to a size limit.
 pub(crate) async fn body(answer: Response, most_bytes: usize) -> Result<Vec<u8>, Unread> {
     let (mut read, mut stream) = (Vec::new(), answer.bytes_stream());
     while let Some(part) = stream.next().await {
@@ -70,7 +70,7 @@ pub(crate) async fn body(answer: Response, most_bytes: usize) -> Result<Vec<u8>,
     Ok(read)
 }
 
-/// The innermost reason: what wraps it says only that something failed.
+/// The root cause of an error: the outer errors only say that something failed.
 pub(crate) fn root_of(error: &(dyn Error + 'static)) -> String {
     let mut inner = error;
     while let Some(source) = inner.source() {

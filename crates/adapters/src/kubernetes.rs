@@ -1,17 +1,18 @@
-//! Clusters that are a Kubernetes which there is: Paddock installs its agent there.
+//! The provider of clusters that are existing Kubernetes clusters: installs Paddock's agent there.
 //!
-//! Everything is made by server-side apply under the name `paddock`, labelled with the cluster's id, and
-//! taken away again; what Paddock did not make stays. Every cluster has a guard of its own: one that is
-//! down must not keep the others from being asked.
+//! All objects are created by server-side apply with the field manager `paddock`, labelled with the
+//! cluster's id, and deleted again; objects of others stay. Every cluster has its own guard: one
+//! that is down must not block the others.
 
 mod access;
 mod fault;
+mod fence;
 mod names;
 mod parts;
+mod permissions;
 mod prepare;
+mod rbac;
 mod remove;
-mod rights;
-mod rules;
 mod state;
 
 use std::collections::HashMap;
@@ -24,99 +25,99 @@ use model::operation::Subject;
 use model::resource::Difference;
 use model::{Invalid, cluster};
 use port::{
-    Access, Answer, CLUSTER_ID, Fault, Files, Observed, Operation, Outcome, Progress, Task,
+    Access, CLUSTER_ID, Fault, Files, Observed, Operation, Outcome, PortFuture, Progress, Task,
 };
 use serde_json::{Map, Value};
 
 use crate::guard::{Guard, Options};
 use fault::Doing;
 
-/// How long one look at a cluster may take: a few dozen requests.
+/// The timeout of one call to a cluster, which sends a few dozen requests.
 const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Reaches every Kubernetes that is a cluster of Paddock.
+/// Calls the API servers of all Kubernetes clusters.
 pub struct Kubernetes {
     options: Options,
     noise: fn() -> u64,
-    known: Mutex<HashMap<Subject, Known>>,
+    cached: Mutex<HashMap<Subject, Cached>>,
 }
 
-/// What is kept of a cluster between two calls.
+/// The guard and client of a cluster, reused between calls.
 #[derive(Clone)]
-struct Known {
+struct Cached {
     guard: Arc<Guard>,
-    /// The way to it, and a hash of what that was made from.
+    /// The client, and a hash of its configuration.
     client: Option<(Vec<u8>, Client)>,
 }
 
-/// A cluster that can be asked.
-pub(crate) struct Reached<'a> {
+/// A cluster with a client.
+pub(crate) struct Target<'a> {
     client: Client,
     task: &'a Task,
     settings: cluster::Kubernetes,
-    /// Does a refused token change by itself?
+    /// Whether the token is renewed automatically.
     is_renewed: bool,
 }
 
 impl Kubernetes {
-    /// Nothing is asked yet. `noise` gives random numbers, for guards.
+    /// Connects to nothing yet. `noise` returns random numbers for the guards.
     pub fn new(options: Options, noise: fn() -> u64) -> Self {
-        Self { options, noise, known: Mutex::default() }
+        Self { options, noise, cached: Mutex::default() }
     }
 
-    /// Options that suit it: one call is many requests.
+    /// Guard options for it: one call sends many requests.
     pub fn options() -> Options {
         Options { timeout: TIMEOUT, ..Options::default() }
     }
 
     fn guard(&self, task: &Task) -> Arc<Guard> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let new = || Known {
+        let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = || Cached {
             guard: Arc::new(Guard::new(
-                format!("The Kubernetes of the cluster {}", task.name),
+                format!("Kubernetes of cluster {}", task.name),
                 self.options.clone(),
                 self.noise,
             )),
             client: None,
         };
-        known.entry(task.id).or_insert_with(new).guard.clone()
+        cached.entry(task.id).or_insert_with(new).guard.clone()
     }
 
-    async fn reach<'a>(&self, task: &'a Task) -> Result<Reached<'a>, Fault> {
+    async fn connect<'a>(&self, task: &'a Task) -> Result<Target<'a>, Fault> {
         let settings = settings(&task.with).map_err(|why| Fault::Refused(why.to_string()))?;
-        let kubeconfig = task.kept.get(cluster::KUBECONFIG);
-        let made_of = access::made_of(kubeconfig, settings.context.as_deref());
+        let kubeconfig = task.persisted.get(cluster::KUBECONFIG);
+        let config_hash = access::config_hash(kubeconfig, settings.context.as_deref());
         let is_renewed = kubeconfig.is_none();
-        if let Some(client) = self.client(task.id, &made_of) {
-            return Ok(Reached { client, task, settings, is_renewed });
+        if let Some(client) = self.client(task.id, &config_hash) {
+            return Ok(Target { client, task, settings, is_renewed });
         }
         let client = access::client(kubeconfig, settings.context.as_deref()).await?;
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = known.get_mut(&task.id) {
-            known.client = Some((made_of, client.clone()));
+        let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(cached) = cached.get_mut(&task.id) {
+            cached.client = Some((config_hash, client.clone()));
         }
-        Ok(Reached { client, task, settings, is_renewed })
+        Ok(Target { client, task, settings, is_renewed })
     }
 
-    fn client(&self, id: Subject, made_of: &[u8]) -> Option<Client> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let (of, client) = known.get(&id)?.client.as_ref()?;
-        (of == made_of).then(|| client.clone())
+    fn client(&self, id: Subject, config_hash: &[u8]) -> Option<Client> {
+        let cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        let (hash, client) = cached.get(&id)?.client.as_ref()?;
+        (hash == config_hash).then(|| client.clone())
     }
 
-    fn forget(&self, id: Subject) {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+    fn evict(&self, id: Subject) {
+        self.cached.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
     }
 
     async fn apply_once(&self, task: &Task) -> Result<Progress<Outcome>, Fault> {
-        let reached = self.reach(task).await?;
-        let found = reached.look().await?;
-        reached.check_rights().await?;
+        let target = self.connect(task).await?;
+        let found = target.identify().await?;
+        target.check_permissions().await?;
         Ok(Progress::Done(found))
     }
 
     async fn observe_once(&self, task: &Task) -> Result<Progress<Observed>, Fault> {
-        let outcome = Some(self.reach(task).await?.look().await?);
+        let outcome = Some(self.connect(task).await?.identify().await?);
         Ok(Progress::Done(Observed { outcome, ..Observed::default() }))
     }
 }
@@ -126,9 +127,9 @@ fn settings(with: &Map<String, Value>) -> Result<cluster::Kubernetes, Invalid> {
         .map_err(|error| Invalid::new("kubernetes", error.to_string()))
 }
 
-impl Reached<'_> {
-    /// What it is: told by the namespace that every Kubernetes has.
-    async fn look(&self) -> Result<Outcome, Fault> {
+impl Target<'_> {
+    /// The cluster's identity: the uid of the namespace that every Kubernetes has.
+    async fn identify(&self) -> Result<Outcome, Fault> {
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         let found = namespaces.get("kube-system").await;
         let found = found.doing(self, "read the namespace kube-system")?;
@@ -142,32 +143,36 @@ impl Operation for Kubernetes {
         settings(with).map(drop)
     }
 
-    fn plan<'a>(&'a self, _: &'a Task) -> Answer<'a, Progress<Vec<Difference>>> {
+    fn plan<'a>(&'a self, _: &'a Task) -> PortFuture<'a, Progress<Vec<Difference>>> {
         port::ready(Ok(Progress::Done(Vec::new())))
     }
 
-    fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Outcome>> {
+    fn apply<'a>(&'a self, task: &'a Task) -> PortFuture<'a, Progress<Outcome>> {
         let guard = self.guard(task);
         Box::pin(async move { guard.call(|| self.apply_once(task)).await })
     }
 
-    fn observe<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Observed>> {
+    fn observe<'a>(&'a self, task: &'a Task) -> PortFuture<'a, Progress<Observed>> {
         let guard = self.guard(task);
         Box::pin(async move { guard.call(|| self.observe_once(task)).await })
     }
 
-    fn prepare<'a>(&'a self, task: &'a Task, agent: &'a Access) -> Answer<'a, Progress<Outcome>> {
+    fn prepare<'a>(
+        &'a self,
+        task: &'a Task,
+        agent: &'a Access,
+    ) -> PortFuture<'a, Progress<Outcome>> {
         let guard = self.guard(task);
-        let prepare = async || self.reach(task).await?.prepare(agent).await;
+        let prepare = async || self.connect(task).await?.prepare(agent).await;
         Box::pin(async move { guard.call(prepare).await })
     }
 
-    fn destroy<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<()>> {
+    fn destroy<'a>(&'a self, task: &'a Task) -> PortFuture<'a, Progress<()>> {
         let guard = self.guard(task);
         Box::pin(async move {
-            let removed = guard.call(async || self.reach(task).await?.remove().await).await;
+            let removed = guard.call(async || self.connect(task).await?.remove().await).await;
             if matches!(removed, Ok(Progress::Done(()))) {
-                self.forget(task.id);
+                self.evict(task.id);
             }
             removed
         })

@@ -1,23 +1,23 @@
-//! Foreign systems behind the engine's traits, one folder each.
+//! Adapters: implementations of the ports, one folder per external system.
 //!
-//! Nothing here may know the store or the HTTP shapes of our own API. Only the [`guard`] repeats a call
-//! that failed, and keeps everybody from asking what is down.
+//! Adapters must not depend on the store or on the HTTP types of Paddock's API. Only the [`guard`]
+//! retries failed calls and stops calls to a system that is down.
 
 mod call;
-pub mod calls;
 pub mod consul;
 pub mod dns;
+pub mod encryption;
 pub mod guard;
 mod http;
+pub mod http_calls;
 pub mod kubernetes;
 pub mod oidc;
 mod places;
 pub mod probe;
 pub mod prometheus;
-pub mod seal;
 pub mod sso;
 pub mod terraform;
 pub mod vault;
 pub mod web;
 
-pub use call::{LIMIT, Unusable};
+pub use call::{CALL_TIMEOUT, InvalidOptions};

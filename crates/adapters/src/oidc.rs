@@ -1,7 +1,8 @@
-//! Who a token (JWT) of an OpenID provider belongs to.
+//! Verification of OIDC access tokens (JWT).
 //!
-//! Signatures are checked with the provider's published keys; a token never chooses how. A bad token
-//! costs no call to the provider, but the one per minute that an unknown key is worth.
+//! Signatures are checked with the issuer's published keys; a token never chooses the algorithm
+//! family. An invalid token causes no call to the issuer, except at most one per minute for an
+//! unknown key.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use model::Time;
 pub use self::claims::Claims;
 use self::key::Keys;
 use self::token::Token;
-use crate::call::{LIMIT, Unusable};
+use crate::call::{CALL_TIMEOUT, InvalidOptions};
 
 mod claims;
 mod key;
@@ -21,34 +22,34 @@ mod token;
 /// Which tokens are accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Who issues them, exactly as in their `iss`.
+    /// The issuer, exactly as in the `iss` claim.
     pub issuer: String,
-    /// Whom they must be for (`aud`); none if that does not matter.
+    /// The required audience (`aud`); none accepts any.
     pub audience: Option<String>,
-    /// How far the issuer's clock may be off.
+    /// The permitted clock skew.
     pub skew: Duration,
-    /// How long one call may take.
-    pub limit: Duration,
+    /// The timeout of one call.
+    pub timeout: Duration,
 }
 
 impl Options {
-    /// Tokens of that issuer, for anybody, with clocks that differ by a minute at most.
+    /// Tokens of that issuer for any audience, with a clock skew of one minute.
     pub fn new(issuer: &str) -> Self {
         let issuer = issuer.to_owned();
-        Self { issuer, audience: None, skew: Duration::from_mins(1), limit: LIMIT }
+        Self { issuer, audience: None, skew: Duration::from_mins(1), timeout: CALL_TIMEOUT }
     }
 }
 
-/// Why a token is not accepted, as a sentence.
+/// Why a token is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Denied {
-    /// It is no good, now or ever.
+    /// The token is invalid.
     #[error("{0}")]
     Invalid(String),
-    /// It is not of an issuer that is trusted here; it may be another sort of token.
+    /// The issuer is not trusted here, or it is not a JWT; it may be another kind of token.
     #[error("{0}")]
-    Foreign(String),
-    /// The issuer's keys are not to be had at the moment: the same token may be good later.
+    UnknownIssuer(String),
+    /// The issuer's keys are not available; the same token may be valid later.
     #[error("{0}")]
     Unavailable(String),
 }
@@ -60,28 +61,28 @@ pub struct Verifier {
 }
 
 impl Verifier {
-    /// Prepares; the issuer need not be there yet.
-    pub fn new(options: Options) -> Result<Self, Unusable> {
+    /// Prepares the lookup; the issuer need not be reachable yet.
+    pub fn new(options: Options) -> Result<Self, InvalidOptions> {
         let lookup = lookup::Lookup::new(provider::Provider::new(&options)?);
         Ok(Self { options, lookup })
     }
 
-    /// Who the token belongs to, if it is good now.
+    /// The claims of a valid token.
     pub async fn verify(&self, token: &str, now: Time) -> Result<Claims, Denied> {
         self.check(&Token::parse(token)?, now).await
     }
 
     async fn check(&self, token: &Token<'_>, now: Time) -> Result<Claims, Denied> {
         if token.issuer() != Some(&self.options.issuer) {
-            return Err(foreign(token));
+            return Err(unknown_issuer(token));
         }
-        // First what costs nothing: an old token must not make us ask for keys.
+        // The cheap checks come first: an expired token must not cause a key lookup.
         let claims = Claims::check(token.claims(), &self.options, now)?;
-        let wanted = token.wanted();
-        let keys = self.lookup.keys(|keys: &Keys| keys.find(&wanted).is_some()).await?;
-        let key = keys.find(&wanted).ok_or_else(|| Denied::Invalid(wanted.unknown()))?;
-        if !key.verifies(wanted.algorithm, token.signed(), token.signature()) {
-            return Err(Denied::Invalid("the token's signature is wrong".into()));
+        let key_ref = token.key_ref();
+        let keys = self.lookup.keys(|keys: &Keys| keys.find(&key_ref).is_some()).await?;
+        let key = keys.find(&key_ref).ok_or_else(|| Denied::Invalid(key_ref.unknown()))?;
+        if !key.verifies(key_ref.algorithm, token.signed(), token.signature()) {
+            return Err(Denied::Invalid("the token's signature is invalid".into()));
         }
         Ok(claims)
     }
@@ -91,28 +92,28 @@ impl Verifier {
 pub struct Verifiers(Vec<Verifier>);
 
 impl Verifiers {
-    /// Prepares for each of them.
-    pub fn new(issuers: impl IntoIterator<Item = Options>) -> Result<Self, Unusable> {
+    /// Prepares a verifier per issuer.
+    pub fn new(issuers: impl IntoIterator<Item = Options>) -> Result<Self, InvalidOptions> {
         Ok(Self(issuers.into_iter().map(Verifier::new).collect::<Result<_, _>>()?))
     }
 
-    /// Who the token belongs to, if it is good now.
+    /// The claims of a valid token.
     pub async fn verify(&self, token: &str, now: Time) -> Result<Claims, Denied> {
         let token = Token::parse(token)?;
-        let of = |verifier: &&Verifier| token.issuer() == Some(&verifier.options.issuer);
-        match self.0.iter().find(of) {
+        let is_issuer = |verifier: &&Verifier| token.issuer() == Some(&verifier.options.issuer);
+        match self.0.iter().find(is_issuer) {
             Some(verifier) => verifier.check(&token, now).await,
-            None => Err(foreign(&token)),
+            None => Err(unknown_issuer(&token)),
         }
     }
 }
 
-fn foreign(token: &Token<'_>) -> Denied {
-    Denied::Foreign(match token.issuer() {
+fn unknown_issuer(token: &Token<'_>) -> Denied {
+    Denied::UnknownIssuer(match token.issuer() {
         Some(issuer) => {
             let issuer: String = issuer.chars().take(200).collect();
-            format!("tokens of the issuer {issuer:?} are not accepted here")
+            format!("the token's issuer {issuer:?} is not trusted (iss)")
         }
-        None => "the token does not say who issued it (iss)".into(),
+        None => "the token has no issuer (iss)".into(),
     })
 }

@@ -1,53 +1,53 @@
-//! Looks whether addresses answer.
+//! HTTP health checks.
 //!
-//! It has no guard: each address is another system, and one that is down must not keep others from
-//! being looked at.
+//! Probes have no guard: each URL is another system, and one that is down must not block the
+//! others.
 
 use std::time::Duration;
 
-use port::{Answer, Fault, Probe};
+use port::{Fault, PortFuture, Probe};
 use reqwest::Method;
 
 use crate::web::{self, Web};
 
-/// How long an answer may take.
-const LIMIT: Duration = Duration::from_secs(5);
+/// The default timeout of a probe.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Looks over HTTP.
+/// Probes over HTTP.
 pub struct HttpProbe {
     web: Web,
-    limit: Duration,
+    timeout: Duration,
 }
 
 impl HttpProbe {
-    /// Prepares; asks nobody.
+    /// Prepares the clients; sends nothing.
     pub fn new(options: web::Options) -> Result<Self, Fault> {
-        Self::within(options, LIMIT)
+        Self::with_timeout(options, TIMEOUT)
     }
 
-    /// The same with another limit.
-    pub fn within(options: web::Options, limit: Duration) -> Result<Self, Fault> {
-        Ok(Self { web: Web::new(options)?, limit })
+    /// The same with another timeout.
+    pub fn with_timeout(options: web::Options, timeout: Duration) -> Result<Self, Fault> {
+        Ok(Self { web: Web::new(options)?, timeout })
     }
 
-    async fn ask(&self, url: &str) -> Result<u16, Fault> {
-        let no = |why| Fault::Refused(format!("“{url}” can't be looked at: it {why}"));
-        let url = web::address(url).map_err(no)?;
-        let request = self.web.request(Method::GET, &url, self.limit)?;
+    async fn probe(&self, url: &str) -> Result<u16, Fault> {
+        let invalid = |why| Fault::Refused(format!("invalid health check URL “{url}”: {why}"));
+        let url = web::parse_url(url).map_err(invalid)?;
+        let request = self.web.request(Method::GET, &url, self.timeout)?;
         match request.send().await {
-            // What it says beside its status is not read.
+            // The body is not read.
             Ok(answer) => Ok(answer.status().as_u16()),
             Err(error) if error.is_timeout() => {
-                let (shown, limit) = (web::shown(&url), self.limit);
-                Err(Fault::Unavailable(format!("{shown} did not answer within {limit:?}")))
+                let (shown, timeout) = (web::shown(&url), self.timeout);
+                Err(Fault::Unavailable(format!("{shown} did not answer within {timeout:?}")))
             }
-            Err(error) => Err(web::silent(&url, error)),
+            Err(error) => Err(web::unreachable(&url, error)),
         }
     }
 }
 
 impl Probe for HttpProbe {
-    fn get<'a>(&'a self, url: &'a str) -> Answer<'a, u16> {
-        Box::pin(self.ask(url))
+    fn get<'a>(&'a self, url: &'a str) -> PortFuture<'a, u16> {
+        Box::pin(self.probe(url))
     }
 }

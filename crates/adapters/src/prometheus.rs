@@ -1,4 +1,4 @@
-//! A client of the Prometheus HTTP API, for the metrics of instances.
+//! A client of the Prometheus HTTP API, for instance metrics.
 
 use std::time::Duration;
 
@@ -12,17 +12,17 @@ mod answer;
 
 pub use answer::{Labels, Point, Sample, Series};
 
-/// Where metrics are asked for.
+/// The Prometheus backend.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Its address, for example `https://prometheus.example.com`; a path before the API's is kept.
+    /// Its address, for example `https://prometheus.example.com`; may have a path.
     pub url: String,
-    /// What to show at its door, if it has one.
+    /// The bearer token, if it needs one.
     pub token: Option<Secret>,
-    /// How long one answer may take, with all of its bytes.
+    /// The timeout of one call, including the body.
     pub timeout: Duration,
-    /// How many bytes an answer may have.
-    pub most_bytes: usize,
+    /// The maximum size of a response, in bytes.
+    pub max_response_bytes: usize,
 }
 
 /// A backend that speaks the Prometheus HTTP API.
@@ -33,13 +33,14 @@ pub struct Prometheus {
 }
 
 impl Prometheus {
-    /// Checks the options; asks nobody.
+    /// Checks the options; sends nothing.
     pub fn new(mut options: Options) -> Result<Self, Fault> {
         let url = reqwest::Url::parse(&options.url);
         let is_http = url.is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
         if !is_http {
             return Err(Fault::Refused(format!(
-                "“{}” is no address of Prometheus, such as https://prometheus.example.com",
+                "invalid Prometheus address “{}”: must be a URL such as \
+                 https://prometheus.example.com",
                 options.url
             )));
         }
@@ -47,13 +48,13 @@ impl Prometheus {
         Ok(Self { client: http::client(&options.url, options.timeout)?, options })
     }
 
-    /// What an expression is at one time.
+    /// Evaluates an expression at one time.
     pub async fn query(&self, expression: &str, at: Time) -> Result<Vec<Sample>, Fault> {
         let query = [("query", expression.to_owned()), ("time", seconds(at))];
         answer::samples(&self.get("/api/v1/query", &query).await?)
     }
 
-    /// What an expression was between two times, one point per step.
+    /// Evaluates an expression over a time range, one point per step.
     pub async fn query_range(
         &self,
         expression: &str,
@@ -70,11 +71,11 @@ impl Prometheus {
         answer::series(&self.get("/api/v1/query_range", &query).await?)
     }
 
-    /// The last values of all series that match one of the selectors, as text for a scraper.
+    /// The last values of all series that match a selector, in the exposition format.
     pub async fn federate(&self, selectors: &[&str]) -> Result<String, Fault> {
         let query = selectors.iter().map(|selector| ("match[]", (*selector).to_owned()));
         let body = self.get("/federate", &query.collect::<Vec<_>>()).await?;
-        String::from_utf8(body).map_err(|_| answer::confused("it is not text"))
+        String::from_utf8(body).map_err(|_| answer::invalid_response("it is not UTF-8"))
     }
 
     async fn get(&self, path: &str, query: &[(&str, String)]) -> Result<Vec<u8>, Fault> {
@@ -82,44 +83,44 @@ impl Prometheus {
         if let Some(token) = &self.options.token {
             request = request.bearer_auth(token.reveal());
         }
-        let answer = request.send().await.map_err(|error| self.unreached(&error))?;
+        let answer = request.send().await.map_err(|error| self.unreachable(&error))?;
         let status = answer.status();
-        let body = http::body(answer, self.options.most_bytes).await;
+        let body = http::body(answer, self.options.max_response_bytes).await;
         let body = body.map_err(|unread| Fault::Unavailable(format!("Prometheus: {unread}")))?;
-        self.verdict(status, &body).map(|()| body)
+        self.check_status(status, &body).map(|()| body)
     }
 
-    fn verdict(&self, status: StatusCode, body: &[u8]) -> Result<(), Fault> {
+    fn check_status(&self, status: StatusCode, body: &[u8]) -> Result<(), Fault> {
         match status {
             _ if status.is_success() => Ok(()),
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(Fault::Refused(format!(
-                "Prometheus at {} does not let us in ({status}): check the token",
+                "Prometheus at {} denied access: status {status}. Check the token",
                 self.options.url
             ))),
             StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY => {
                 Err(Fault::Refused(match answer::error(body) {
-                    Some(error) => format!("Prometheus refused it: {error}"),
-                    None => format!("Prometheus refused it: {status}"),
+                    Some(error) => format!("Prometheus rejected the query: {error}"),
+                    None => format!("Prometheus rejected the query: status {status}"),
                 }))
             }
             _ => Err(Fault::Unavailable(format!(
-                "Prometheus at {} answered {status}",
+                "Prometheus at {} failed: status {status}",
                 self.options.url
             ))),
         }
     }
 
-    fn unreached(&self, error: &reqwest::Error) -> Fault {
+    fn unreachable(&self, error: &reqwest::Error) -> Fault {
         let (url, timeout) = (&self.options.url, self.options.timeout);
         Fault::Unavailable(if error.is_timeout() {
             format!("Prometheus at {url} did not answer within {timeout:?}")
         } else {
-            format!("Prometheus at {url} can't be reached: {}", root_of(error))
+            format!("Prometheus at {url} is unreachable: {}", root_of(error))
         })
     }
 }
 
-/// Seconds since 1970, as the API takes them.
+/// Seconds since 1970, in the format of the API.
 fn seconds(time: Time) -> String {
     let (whole, rest) = (time.0.div_euclid(1_000_000), time.0.rem_euclid(1_000_000));
     format!("{whole}.{rest:06}")
@@ -130,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_seconds_with_a_point() {
+    fn times_are_formatted_as_decimal_seconds() {
         assert_eq!(seconds(Time(1_900_000_000_123_456)), "1900000000.123456");
         assert_eq!(seconds(Time(5)), "0.000005");
     }

@@ -1,4 +1,4 @@
-//! Clients at OpenID providers: what instances sign in with.
+//! SSO clients of instances at OpenID providers.
 
 pub mod keycloak;
 pub mod registration;

@@ -1,30 +1,30 @@
 //! Secrets and certificates in Vault: the executor `vault-secret`.
 //!
-//! Values are made here, written to Vault and forgotten. What others get are references of the form
-//! `vault:<mount>/<path>#<key>`, the same for both versions of the KV engine. No value may get into
-//! outputs, differences, log lines or faults.
+//! Values are generated here, written to Vault and not retained. Outputs contain only references of
+//! the form `vault:<mount>/<path>#<key>`, the same for both versions of the KV engine. Values must
+//! not get into outputs, differences, log lines or faults.
 //!
-//! Paddock's policy must allow, with version 2 of KV: `create`, `read` and `update` on
-//! `<mount>/data/<path>`, and `create`, `update`, `delete`, best also `patch`, on
+//! Paddock's policy must permit, with version 2 of KV: `create`, `read` and `update` on
+//! `<mount>/data/<path>`, and `create`, `update`, `delete`, preferably also `patch`, on
 //! `<mount>/metadata/<path>`; with version 1: `create`, `read`, `update` and `delete` on
 //! `<mount>/<path>`; for certificates `create` and `update` on `pki/issue/<role>` and `pki/revoke`.
 
 mod apply;
 mod certificate;
 mod check;
+mod comparison;
 mod destroy;
+mod fingerprint;
 mod generate;
 mod kv;
-mod look;
 mod mark;
 mod mount;
 mod observe;
 mod outputs;
 mod place;
-mod prints;
 mod renewal;
 mod session;
-mod sign_in;
+mod tokens;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,156 +32,158 @@ use std::time::Duration;
 
 use model::operation::Subject;
 use model::resource::Difference;
-use model::template::with;
+use model::template::configuration;
 use model::{Invalid, Secret, Time};
-use port::{Answer, Fault, Files, Observed, Operation, Outcome, Progress, Task};
+use port::{Fault, Files, Observed, Operation, Outcome, PortFuture, Progress, Task};
 use serde_json::{Map, Value};
 
+use self::fingerprint::Fingerprints;
 use self::kv::{Kv, Place};
 use self::mount::Mounts;
 use self::place::At;
-use self::prints::Prints;
 use self::session::Session;
-use crate::call::{LIMIT, Unusable};
-use crate::places::{self, Noted};
-use crate::seal::local::Entropy;
+use crate::call::{CALL_TIMEOUT, InvalidOptions};
+use crate::encryption::local::Entropy;
+use crate::places::{self, Pending};
 
 pub use renewal::Renewal;
 
-/// Tells the time.
+/// Returns the current time.
 pub type Now = Arc<dyn Fn() -> Time + Send + Sync>;
 
-/// What `adopt` gives, so that the apply after it knows.
+/// The output of `adopt` that the following apply reads.
 const ADOPTED: &str = "adopted";
-/// What Paddock keeps the key of prints as.
-const PRINT_KEY: &str = "print-key";
+/// The name under which the fingerprint key is persisted.
+const FINGERPRINT_KEY: &str = "print-key";
 
-/// How Paddock signs in to Vault.
+/// How Paddock authenticates to Vault.
 #[derive(Debug, Clone)]
-pub enum SignIn {
-    /// With a token. It is renewed, if it can be; best it is a periodic one.
+pub enum Auth {
+    /// With a token, preferably a periodic one. It is renewed if possible.
     Token(Secret),
-    /// With a role of AppRole.
+    /// With an AppRole.
     AppRole {
         /// The role's id.
         role_id: String,
-        /// A secret id that may be used as often as is needed.
+        /// A secret id without a use limit.
         secret_id: Secret,
-        /// Where AppRole is mounted below `auth`, usually `approle`.
+        /// The mount of AppRole below `auth`, usually `approle`.
         mount: String,
     },
 }
 
-/// Which Vault, and who Paddock is there.
+/// The Vault server, and Paddock's credentials there.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Its address, without `/v1`.
     pub address: String,
-    /// How Paddock signs in.
-    pub sign_in: SignIn,
-    /// The namespace, where Vault has such.
+    /// How Paddock authenticates.
+    pub auth: Auth,
+    /// The namespace, if Vault has namespaces.
     pub namespace: Option<String>,
-    /// How long one call may take.
-    pub limit: Duration,
+    /// The timeout of one call.
+    pub timeout: Duration,
 }
 
 impl Options {
-    /// A Vault without namespaces, with the usual limit.
-    pub fn new(address: &str, sign_in: SignIn) -> Self {
-        Self { address: address.to_owned(), sign_in, namespace: None, limit: LIMIT }
+    /// A Vault without namespaces, with the default timeout.
+    pub fn new(address: &str, sign_in: Auth) -> Self {
+        Self { address: address.to_owned(), auth: sign_in, namespace: None, timeout: CALL_TIMEOUT }
     }
 }
 
-/// Makes secrets in Vault.
-pub struct Secrets {
+/// The executor `vault-secret`.
+pub struct VaultSecrets {
     session: Arc<Session>,
     mounts: Mounts,
     entropy: Entropy,
     now: Now,
-    /// Keys of prints that Paddock does not keep yet.
+    /// Fingerprint keys that are not persisted yet.
     new_keys: Mutex<HashMap<Subject, Secret>>,
-    noted: Noted<At>,
+    pending: Pending<At>,
 }
 
-impl Secrets {
-    /// Prepares; Vault need not be there yet.
-    pub fn new(options: Options, entropy: Entropy, now: Now) -> Result<Self, Unusable> {
+impl VaultSecrets {
+    /// Prepares the client; Vault need not be reachable yet.
+    pub fn new(options: Options, entropy: Entropy, now: Now) -> Result<Self, InvalidOptions> {
         let session = Arc::new(Session::new(options, now.clone())?);
-        let (mounts, new_keys, noted) = Default::default();
-        Ok(Self { session, mounts, entropy, now, new_keys, noted })
+        let (mounts, new_keys, pending) = Default::default();
+        Ok(Self { session, mounts, entropy, now, new_keys, pending })
     }
 
-    /// Who keeps its token good, so that it does not end where nothing is made for long.
+    /// The task that renews the token, so that it does not expire while Vault is not used.
     pub fn renewal(&self) -> Renewal {
         Renewal(self.session.clone())
     }
 
-    /// Where it is kept, as the mount has it.
+    /// The secret at a place, in the KV version of its mount.
     async fn kv(&self, at: &At) -> Result<Kv<'_>, Fault> {
         let version = self.mounts.version(&self.session, &at.mount).await?;
         let place = Place { mount: at.mount.clone(), path: at.path.clone(), version };
         Ok(Kv { session: &self.session, mounts: &self.mounts, place })
     }
 
-    /// All places where something was made or begun: a first try may have been told another one than
-    /// the next, and was never finished.
+    /// All places where something was created or begun: an unfinished attempt may have used another
+    /// place.
     fn places(task: &Task) -> BTreeSet<At> {
-        let applied = task.applied.as_ref().and_then(place::told);
-        places::kept(task).into_iter().chain(applied).collect()
+        let applied = task.applied.as_ref().and_then(place::desired);
+        places::persisted(task).into_iter().chain(applied).collect()
     }
 
-    /// What prints of this resource's values are made with.
-    fn prints(&self, task: &Task) -> Prints {
-        if let Some(key) = task.kept.get(PRINT_KEY) {
-            return Prints::new(key);
+    /// The fingerprints of this resource's values.
+    fn fingerprints(&self, task: &Task) -> Fingerprints {
+        if let Some(key) = task.persisted.get(FINGERPRINT_KEY) {
+            return Fingerprints::new(key);
         }
         let mut keys = self.new_keys.lock().unwrap_or_else(PoisonError::into_inner);
-        Prints::new(keys.entry(task.id).or_insert_with(|| prints::new_key(&self.entropy)))
+        Fingerprints::new(
+            keys.entry(task.id).or_insert_with(|| fingerprint::new_key(&self.entropy)),
+        )
     }
 
-    /// The key of prints that was made for it, until Paddock keeps it.
+    /// The resource's fingerprint key, until it is persisted.
     fn new_key(&self, task: &Task) -> Option<Secret> {
         let mut keys = self.new_keys.lock().unwrap_or_else(PoisonError::into_inner);
-        if task.kept.contains_key(PRINT_KEY) {
+        if task.persisted.contains_key(FINGERPRINT_KEY) {
             keys.remove(&task.id);
         }
         keys.get(&task.id).cloned()
     }
 }
 
-/// What the executor was told, as its shape.
-fn told(with: &Map<String, Value>) -> Result<with::VaultSecret, Fault> {
-    with::read(with).map_err(|invalid| Fault::Refused(invalid.to_string()))
+/// Parses the spec.
+fn parse(with: &Map<String, Value>) -> Result<configuration::VaultSecret, Fault> {
+    configuration::read(with).map_err(|invalid| Fault::Refused(invalid.to_string()))
 }
 
-impl Operation for Secrets {
+impl Operation for VaultSecrets {
     fn validate(&self, with: &Map<String, Value>, _: &Files) -> Result<(), Invalid> {
-        check::all(with)
+        check::validate(with)
     }
 
-    fn plan<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Vec<Difference>>> {
+    fn plan<'a>(&'a self, task: &'a Task) -> PortFuture<'a, Progress<Vec<Difference>>> {
         Box::pin(async { Ok(Progress::Done(self.differences(task).await?)) })
     }
 
-    fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Outcome>> {
-        Box::pin(async { self.bring(task).await.map(Progress::Done) })
+    fn apply<'a>(&'a self, task: &'a Task) -> PortFuture<'a, Progress<Outcome>> {
+        Box::pin(async { self.apply_spec(task).await.map(Progress::Done) })
     }
 
-    fn observe<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Observed>> {
-        Box::pin(async { self.look_at(task).await.map(Progress::Done) })
+    fn observe<'a>(&'a self, task: &'a Task) -> PortFuture<'a, Progress<Observed>> {
+        Box::pin(async { self.observe_spec(task).await.map(Progress::Done) })
     }
 
-    fn destroy<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<()>> {
-        Box::pin(async { self.take_away(task).await.map(Progress::Done) })
+    fn destroy<'a>(&'a self, task: &'a Task) -> PortFuture<'a, Progress<()>> {
+        Box::pin(async { self.destroy_all(task).await.map(Progress::Done) })
     }
 
-    fn keep<'a>(&'a self, task: &'a Task) -> Answer<'a, BTreeMap<String, Secret>> {
-        let new = self.new_key(task).map(|key| (PRINT_KEY.to_owned(), key));
-        let all = new.into_iter().chain(self.noted.to_keep(task)).collect();
+    fn persist<'a>(&'a self, task: &'a Task) -> PortFuture<'a, BTreeMap<String, Secret>> {
+        let new = self.new_key(task).map(|key| (FINGERPRINT_KEY.to_owned(), key));
+        let all = new.into_iter().chain(self.pending.to_persist(task)).collect();
         port::ready(Ok(all))
     }
 
-    fn adopt<'a>(&'a self, task: &'a Task, what: &'a str) -> Answer<'a, Outcome> {
-        Box::pin(self.take_over(task, what))
+    fn adopt<'a>(&'a self, task: &'a Task, what: &'a str) -> PortFuture<'a, Outcome> {
+        Box::pin(self.adopt_existing(task, what))
     }
 }

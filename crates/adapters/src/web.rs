@@ -1,9 +1,9 @@
-//! Addresses that users name: asked directly, and only if they may be asked.
+//! HTTP requests to URLs from users, restricted to permitted addresses (SSRF protection).
 //!
-//! A user could name an address that only this server reaches, such as that where a cloud gives a
-//! machine its credentials. What is checked is where a name leads to, by whoever connects: a name that
-//! leads elsewhere a moment later gains nothing. No redirect is followed and no proxy is asked, for
-//! what they lead to could not be checked.
+//! A user could name an address that only this server reaches, such as a cloud's metadata service
+//! with its credentials. The check applies to the resolved IP address at connection time, so a DNS
+//! name that changes its target gains nothing. Redirects and proxies are not used, because their
+//! targets could not be checked.
 
 mod reach;
 
@@ -19,15 +19,15 @@ use tokio::net::lookup_host;
 use crate::http::{self, root_of};
 use reach::Forbidden;
 
-/// How long it may take to reach somebody.
+/// The timeout for connecting.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 
-/// What may be asked.
+/// Which addresses are permitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// May addresses be asked that only this network has: loopback, and private ones? Where those who
-    /// write templates are not those who run the network, that should be false. Addresses of the link
-    /// (`169.254.0.0/16`, `fe80::/10`) and where clouds keep credentials are never asked.
+    /// Permits loopback and private addresses. Set it to false where template authors are not the
+    /// operators of the network. Link-local addresses (`169.254.0.0/16`, `fe80::/10`) and the
+    /// metadata services of clouds are never permitted.
     pub allow_private: bool,
 }
 
@@ -37,15 +37,15 @@ impl Default for Options {
     }
 }
 
-/// Asks addresses that users name.
+/// Sends requests to URLs from users.
 pub(crate) struct Web {
     options: Options,
     plain: Client,
-    /// Or why there is none: a small container may have no certificates.
+    /// The client for TLS, or why it is missing: a minimal container may have no CA bundle.
     tls: Result<Client, Fault>,
 }
 
-/// Finds addresses that may be asked.
+/// A DNS resolver that rejects addresses that are not permitted.
 struct Checked(Options);
 
 impl Resolve for Checked {
@@ -70,14 +70,14 @@ impl Web {
         Ok(Self { options, plain: client(false)?, tls: client(true) })
     }
 
-    /// Begins a request.
+    /// Starts building a request.
     pub(crate) fn request(
         &self,
         method: Method,
         url: &Url,
         limit: Duration,
     ) -> Result<RequestBuilder, Fault> {
-        // What is no name is never looked up.
+        // IP literals are never resolved.
         let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
         if let Ok(ip) = host.parse() {
             reach::check(self.options, ip).map_err(|no| Fault::Refused(no.to_string()))?;
@@ -88,28 +88,28 @@ impl Web {
     }
 }
 
-/// Why there is no answer.
-pub(crate) fn silent(url: &Url, error: reqwest::Error) -> Fault {
+/// The fault of a request without a response.
+pub(crate) fn unreachable(url: &Url, error: reqwest::Error) -> Fault {
     if let Some(no) = forbidden(&error) {
         return Fault::Refused(no.to_string());
     }
     let (shown, cause) = (shown(url), root_of(&error.without_url()));
-    Fault::Unavailable(format!("{shown} can't be reached: {cause}"))
+    Fault::Unavailable(format!("{shown} is unreachable: {cause}"))
 }
 
-/// An address that can be asked, or what is wrong with it.
-pub(crate) fn address(text: &str) -> Result<Url, &'static str> {
+/// Parses a URL from a user, or says what is wrong with it.
+pub(crate) fn parse_url(text: &str) -> Result<Url, &'static str> {
     let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
     match url {
-        None => Err("must be an address like https://shop.example.com/hook"),
+        None => Err("must be a URL such as https://shop.example.com/hook"),
         Some(url) if !url.username().is_empty() || url.password().is_some() => {
-            Err("must have no name or password in it: templates are no place for secrets")
+            Err("must not contain a user name or password: templates are not secret")
         }
         Some(url) => Ok(url),
     }
 }
 
-/// An address in a sentence: what follows a ? could be secret.
+/// A URL for messages, without its query, which may be secret.
 pub(crate) fn shown(url: &Url) -> String {
     let mut url = url.clone();
     url.set_query(None);

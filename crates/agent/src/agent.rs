@@ -1,4 +1,4 @@
-//! The agent's loop: one small task per replica, one reporter for all.
+//! The agent's loop: one task per replica, one reporter for all.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -14,35 +14,35 @@ use tokio::sync::{mpsc, watch};
 
 use crate::{Link, LinkError, Runtime, probe};
 
-/// How long to wait before asking a control plane again that did not answer.
+/// Pause before another request to a control plane that did not answer.
 const RETRY: Duration = Duration::from_millis(500);
-/// How long to wait before trying again to stop what did not stop.
+/// Pause before another attempt to stop a replica.
 const STOP_RETRY: Duration = Duration::from_secs(5);
-/// How many reports go in one call at most.
+/// Maximum number of reports per request.
 const BATCH: usize = 256;
-/// How much of the log of something that has ended is kept, and how long reading it may take.
+/// How much of an ended replica's log is reported, and how long reading it may take.
 const TAIL_LINES: usize = 100;
 const TAIL_BYTES: usize = 32 * 1024;
-const TAIL_PATIENCE: Duration = Duration::from_secs(2);
+const TAIL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The agent of the clusters that one link speaks for.
+/// The agent of the clusters that one link serves.
 pub struct Agent<L> {
     link: Arc<L>,
     runtime: Arc<dyn Runtime>,
-    /// What each replica's task shall bring about.
-    wishes: HashMap<ReplicaId, watch::Sender<Desired>>,
-    /// Each ends with the generation of the wish that it fulfilled last.
+    /// The desired state of each replica, received by its task.
+    desired: HashMap<ReplicaId, watch::Sender<Desired>>,
+    /// One task per replica; each returns the last generation that it reconciled.
     tasks: Tasks<(ReplicaId, i64)>,
     reports: mpsc::Sender<Report>,
 }
 
 impl<L: Link> Agent<L> {
-    /// Serves until the future is dropped; what runs goes on running.
+    /// Runs until the future is dropped; containers keep running.
     pub async fn run(link: Arc<L>, runtime: Arc<dyn Runtime>) {
         let (reports, inbox) = mpsc::channel(BATCH);
         let reporter = report_all(link.clone(), inbox);
-        let mut agent =
-            Self { link, runtime, wishes: HashMap::new(), tasks: Tasks::new(), reports };
+        let desired = HashMap::new();
+        let mut agent = Self { link, runtime, desired, tasks: Tasks::new(), reports };
         tokio::select! {
             () = agent.serve() => {}
             () = reporter => {}
@@ -56,11 +56,11 @@ impl<L: Link> Agent<L> {
                 Ok(desired) => {
                     all = false;
                     for desired in desired {
-                        self.wish(desired);
+                        self.set_desired(desired);
                     }
                 }
                 Err(LinkError(error)) => {
-                    tracing::warn!(%error, "the control plane does not say what shall be");
+                    tracing::warn!(%error, "fetching desired state failed");
                     tokio::time::sleep(RETRY).await;
                     continue;
                 }
@@ -74,18 +74,18 @@ impl<L: Link> Agent<L> {
         loop {
             tokio::select! {
                 () = link.changed() => return,
-                Some(done) = self.tasks.join_next() => self.ended(done),
+                Some(done) = self.tasks.join_next() => self.task_ended(done),
             }
         }
     }
 
-    /// Tells the replica's task, or starts one.
-    fn wish(&mut self, desired: Desired) {
+    /// Passes the desired state to the replica's task; starts one if there is none.
+    fn set_desired(&mut self, desired: Desired) {
         let id = desired.replica;
-        if let Some(wish) = self.wishes.get(&id)
-            && !wish.is_closed()
+        if let Some(sender) = self.desired.get(&id)
+            && !sender.is_closed()
         {
-            wish.send_if_modified(|now| {
+            sender.send_if_modified(|now| {
                 let newer = now.generation < desired.generation;
                 if newer {
                     *now = desired;
@@ -94,77 +94,79 @@ impl<L: Link> Agent<L> {
             });
             return;
         }
-        let (wish, wishes) = watch::channel(desired);
-        self.wishes.insert(id, wish);
-        let keeper =
-            Keeper { runtime: self.runtime.clone(), wishes, reports: self.reports.clone() };
-        self.tasks.spawn("replica", keeper.keep(id));
+        let (sender, desired) = watch::channel(desired);
+        self.desired.insert(id, sender);
+        let task =
+            ReplicaTask { runtime: self.runtime.clone(), desired, reports: self.reports.clone() };
+        self.tasks.spawn("replica", task.run(id));
     }
 
-    fn ended(&mut self, done: Result<(ReplicaId, i64), tokio::task::JoinError>) {
-        let (id, fulfilled) = match done {
+    fn task_ended(&mut self, done: Result<(ReplicaId, i64), tokio::task::JoinError>) {
+        let (id, reconciled) = match done {
             Ok(done) => done,
-            Err(error) => return tracing::error!(%error, "a replica's task failed"),
+            Err(error) => return tracing::error!(%error, "replica task failed"),
         };
-        let Some(wish) = self.wishes.get(&id).filter(|wish| wish.is_closed()) else { return };
-        let last = wish.borrow().clone();
-        self.wishes.remove(&id);
-        // It came when the task was already on its way out.
-        if last.generation > fulfilled {
-            self.wish(last);
+        let Some(sender) = self.desired.get(&id).filter(|sender| sender.is_closed()) else {
+            return;
+        };
+        let last = sender.borrow().clone();
+        self.desired.remove(&id);
+        // A change that arrived while the task was ending.
+        if last.generation > reconciled {
+            self.set_desired(last);
         }
     }
 }
 
-/// Keeps one replica as it shall be, until it shall be gone and is.
-struct Keeper {
+/// Reconciles one replica until it is removed.
+struct ReplicaTask {
     runtime: Arc<dyn Runtime>,
-    wishes: watch::Receiver<Desired>,
+    desired: watch::Receiver<Desired>,
     reports: mpsc::Sender<Report>,
 }
 
-impl Keeper {
-    async fn keep(mut self, id: ReplicaId) -> (ReplicaId, i64) {
+impl ReplicaTask {
+    async fn run(mut self, id: ReplicaId) -> (ReplicaId, i64) {
         let mut ran: Option<Spec> = None;
         loop {
-            let desired = self.wishes.borrow_and_update().clone();
-            let over = (id, desired.generation);
+            let desired = self.desired.borrow_and_update().clone();
+            let result = (id, desired.generation);
             if ran.is_some() && desired.run.is_some() && ran != desired.run {
-                // The runtime would find the old one running and leave it at that.
+                // The runtime would adopt the old container.
                 self.until_stopped(id).await;
             }
             ran.clone_from(&desired.run);
             let Some(spec) = &desired.run else {
                 self.stop(&desired).await;
-                // A wish that came meanwhile needs a fresh start; otherwise the task is over.
-                if self.wishes.has_changed().unwrap_or(false) {
+                // A change that arrived meanwhile needs another iteration.
+                if self.desired.has_changed().unwrap_or(false) {
                     continue;
                 }
-                return over;
+                return result;
             };
             let runtime = self.runtime.clone();
             let watcher = Watcher { runtime, reports: self.reports.clone(), desired: &desired };
             tokio::select! {
                 never = watcher.run(spec) => match never {},
-                changed = self.wishes.changed() => if changed.is_err() { return over },
+                changed = self.desired.changed() => if changed.is_err() { return result },
             }
         }
     }
 
     async fn stop(&self, desired: &Desired) {
         self.until_stopped(desired.replica).await;
-        say(&self.reports, desired, Observed::Gone, Vec::new()).await;
+        report(&self.reports, desired, Observed::Gone, Vec::new()).await;
     }
 
     async fn until_stopped(&self, id: ReplicaId) {
         while let Err(error) = self.runtime.stop(id).await {
-            tracing::warn!(replica = %id, %error, "it does not stop, trying again");
+            tracing::warn!(replica = %id, %error, "stopping replica failed, retrying");
             tokio::time::sleep(STOP_RETRY).await;
         }
     }
 }
 
-/// Has one wish come true and says how it is doing, for as long as the wish stands.
+/// Starts one generation of a replica and reports its observed state until that changes.
 struct Watcher<'a> {
     runtime: Arc<dyn Runtime>,
     reports: mpsc::Sender<Report>,
@@ -174,34 +176,35 @@ struct Watcher<'a> {
 impl Watcher<'_> {
     async fn run(&self, spec: &Spec) -> Infallible {
         let id = self.desired.replica;
-        say(&self.reports, self.desired, Observed::Starting, Vec::new()).await;
-        let mut now = if spec.runs() {
-            self.runtime.start(id, &self.desired.node, spec).await
+        report(&self.reports, self.desired, Observed::Starting, Vec::new()).await;
+        let mut now = if spec.has_workload() {
+            let Desired { node, organization, .. } = self.desired;
+            self.runtime.start(id, node, *organization, spec).await
         } else {
-            self.hold().await
+            self.reserve_only().await
         };
         loop {
-            now = self.once_ready(spec, now).await;
+            now = self.await_readiness(spec, now).await;
             let is_over = matches!(now, Observed::Completed | Observed::Failed { .. });
             let tail = if is_over { self.tail().await } else { Vec::new() };
-            say(&self.reports, self.desired, now.clone(), tail).await;
-            if is_over || !spec.runs() {
+            report(&self.reports, self.desired, now.clone(), tail).await;
+            if is_over || !spec.has_workload() {
                 return std::future::pending().await;
             }
             now = self.runtime.changed(id, &now).await;
         }
     }
 
-    /// How it is doing once it answers, if it must; or differently before that.
-    async fn once_ready(&self, spec: &Spec, now: Observed) -> Observed {
+    /// Waits for the readiness check to pass, if there is one, or for another observed state.
+    async fn await_readiness(&self, spec: &Spec, now: Observed) -> Observed {
         let (Observed::Running { endpoints }, Some(probe)) = (&now, &spec.ready) else {
             return now;
         };
-        if !self.runtime.is_real() || self.runtime.asks_itself() {
+        if !self.runtime.is_real() || self.runtime.checks_readiness() {
             return now;
         }
         tokio::select! {
-            answered = probe::until_answered(probe, &spec.ports, endpoints) => match answered {
+            ready = probe::until_ready(probe, &spec.ports, endpoints) => match ready {
                 Ok(()) => now,
                 Err(reason) => Observed::Failed { reason },
             },
@@ -209,23 +212,23 @@ impl Watcher<'_> {
         }
     }
 
-    /// Without an image it only holds capacity: what it ran before it no longer does.
-    async fn hold(&self) -> Observed {
+    /// A replica without an image only reserves capacity: removes a container that it had before.
+    async fn reserve_only(&self) -> Observed {
         match self.runtime.stop(self.desired.replica).await {
             Ok(()) => Observed::Running { endpoints: Vec::new() },
             Err(error) => Observed::Failed { reason: error.into() },
         }
     }
 
-    /// The last lines of its log: what is left of it when it is cleared away.
+    /// The last lines of the log, which outlive the container.
     async fn tail(&self) -> Vec<LogLine> {
         let lines = self.runtime.logs(self.desired.replica, LogsFrom::Last(TAIL_LINES), false);
-        let all = tokio::time::timeout(TAIL_PATIENCE, lines.collect::<Vec<_>>());
+        let all = tokio::time::timeout(TAIL_TIMEOUT, lines.collect::<Vec<_>>());
         let mut lines = all.await.unwrap_or_default();
-        let mut room = TAIL_BYTES;
+        let mut budget = TAIL_BYTES;
         let fits = |line: &&LogLine| {
-            let left = room.checked_sub(line.text.len());
-            room = left.unwrap_or(0);
+            let left = budget.checked_sub(line.text.len());
+            budget = left.unwrap_or(0);
             left.is_some()
         };
         let kept = lines.iter().rev().take_while(fits).count();
@@ -233,7 +236,7 @@ impl Watcher<'_> {
     }
 }
 
-async fn say(
+async fn report(
     reports: &mpsc::Sender<Report>,
     desired: &Desired,
     observed: Observed,
@@ -245,12 +248,12 @@ async fn say(
     let _ = reports.send(Report { replica, cluster, generation, observed, tail }).await;
 }
 
-/// Sends reports in order, many in one call, until each has arrived.
+/// Sends reports in order and in batches; retries until each has arrived.
 async fn report_all<L: Link>(link: Arc<L>, mut inbox: mpsc::Receiver<Report>) {
     let mut batch = Vec::with_capacity(BATCH);
     while inbox.recv_many(&mut batch, BATCH).await > 0 {
         while let Err(LinkError(error)) = link.report(&batch).await {
-            tracing::warn!(%error, "the control plane does not take reports, trying again");
+            tracing::warn!(%error, "sending reports failed, retrying");
             tokio::time::sleep(RETRY).await;
         }
         batch.clear();

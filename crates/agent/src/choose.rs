@@ -1,4 +1,4 @@
-//! Which runtime this machine gets.
+//! Selects the container runtime of this machine.
 
 use std::sync::Arc;
 
@@ -6,87 +6,87 @@ use runtime::Embedded;
 
 use crate::{Absent, Docker, Kubernetes, Runtime, Simulated, docker, kubernetes, simulated};
 
-/// What was asked for.
+/// The requested runtime.
 #[derive(Debug, Clone)]
-pub enum Choice {
+pub enum RuntimeChoice {
     /// The first that works: embedded, then Docker or Podman.
     Auto,
-    /// The runtime inside this program.
+    /// The embedded runtime.
     Embedded,
     /// Docker or Podman.
     Docker,
-    /// A Kubernetes.
+    /// A Kubernetes cluster.
     Kubernetes(kubernetes::Options),
-    /// Nothing runs, it only looks so.
+    /// No containers: replicas are simulated.
     Simulated(simulated::Options),
 }
 
-/// Finds the runtime that was asked for. When it does not work there is none, which says why to
-/// everyone who wants to run something: the rest of this machine's control plane can still be used.
+/// Sets up the requested runtime. If it does not work, returns [`Absent`], which reports the cause
+/// for every replica; the rest of the server stays usable.
 pub async fn choose(
-    choice: Choice,
+    choice: RuntimeChoice,
     embedded: runtime::Options,
     docker: docker::Options,
 ) -> Arc<dyn Runtime> {
     let (try_embedded, try_docker) = match choice {
-        Choice::Simulated(options) => {
-            tracing::info!("runtime: simulated, as asked for; nothing really runs");
+        RuntimeChoice::Simulated(options) => {
+            tracing::info!("runtime selected: simulated, no containers will run");
             return Arc::new(Simulated::new(options));
         }
-        Choice::Kubernetes(options) => return on_kubernetes(options).await,
-        Choice::Auto => (true, true),
-        Choice::Embedded => (true, false),
-        Choice::Docker => (false, true),
+        RuntimeChoice::Kubernetes(options) => return on_kubernetes(options).await,
+        RuntimeChoice::Auto => (true, true),
+        RuntimeChoice::Embedded => (true, false),
+        RuntimeChoice::Docker => (false, true),
     };
     let mut reasons = Vec::new();
     if try_embedded {
         match Embedded::probe(embedded).await {
             Ok(runtime) => {
-                tracing::info!("runtime: embedded");
+                tracing::info!("runtime selected: embedded");
                 return Arc::new(runtime);
             }
-            Err(why) => {
-                tracing::info!(%why, "the embedded runtime does not work here");
-                reasons.push(format!("embedded: {why}"));
+            Err(error) => {
+                tracing::info!(%error, "embedded runtime is not available");
+                reasons.push(format!("embedded: {error}"));
             }
         }
     }
     if try_docker {
         match Docker::probe(docker).await {
             Ok(runtime) => {
-                tracing::info!(engine = runtime.describe(), "runtime: docker");
+                tracing::info!(engine = runtime.describe(), "runtime selected: docker");
                 return Arc::new(runtime);
             }
-            Err(why) => {
-                tracing::info!(%why, "no engine works here");
-                reasons.push(format!("docker: {why}"));
+            Err(error) => {
+                tracing::info!(%error, "docker runtime is not available");
+                reasons.push(format!("docker: {error}"));
             }
         }
     }
     let reason = absent(&reasons);
-    tracing::warn!(reason, "runtime: none");
+    tracing::warn!(reason, "no container runtime available");
     Arc::new(Absent { reason })
 }
 
 async fn on_kubernetes(options: kubernetes::Options) -> Arc<dyn Runtime> {
     match Kubernetes::probe(options).await {
         Ok(runtime) => {
-            tracing::info!(at = runtime.describe(), "runtime: kubernetes");
+            tracing::info!(at = runtime.describe(), "runtime selected: kubernetes");
             Arc::new(runtime)
         }
         Err(error) => {
             let reason = error.to_string();
-            tracing::warn!(reason, "runtime: none");
+            tracing::warn!(reason, "no container runtime available");
             Arc::new(Absent { reason })
         }
     }
 }
 
-/// Why nothing can run, and what to do.
+/// Why no runtime is available, and what to do.
 fn absent(reasons: &[String]) -> String {
     format!(
-        "No container runtime works on this machine. {} Install docker.io or podman or do as it says \
-         above, then start paddock again; --runtime embedded or --runtime docker tries only that one.",
+        "No container runtime is available. {} Fix one of these or install docker.io or podman, then \
+         restart paddock; --runtime embedded or --runtime docker tries only that one.",
         reasons.join(" ")
     )
 }

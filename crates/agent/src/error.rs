@@ -1,27 +1,27 @@
-//! Why a runtime could not do what it was asked for.
+//! Errors of container runtimes.
 
 use model::deployment::Reason;
 
-/// Why a runtime could not do what it was asked for. A variant is what a caller can do differently;
-/// `Display` is a message for the user.
+/// An error of a container runtime. Each variant is one that a caller handles differently;
+/// `Display` is a message for users.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The replica is at fault, with any runtime.
+    /// The replica can't run, on any runtime.
     #[error("{0}")]
     Replica(#[from] Reason),
-    /// The spec has no image. The agent does not ask for that.
-    #[error("There is no image to run.")]
+    /// The spec has no image. The agent never requests that.
+    #[error("The spec has no image.")]
     NoImage,
     /// This runtime can't run the spec. Change the spec.
     #[error("{0}")]
     InvalidSpec(String),
-    /// Something of the same name belongs to somebody else. Remove it, or choose another name.
+    /// An object of the same name belongs to another owner. Remove it or choose another name.
     #[error("{0}")]
     Conflict(String),
-    /// No runtime, engine or apiserver can be used. Install, start or configure one.
+    /// No runtime, engine or API server is available. Install, start or configure one.
     #[error("{0}")]
     Unavailable(String),
-    /// The engine or the apiserver failed, or refused. Retry later.
+    /// The engine or API server failed or refused. Retry later.
     #[error("{0}")]
     Failed(String),
 }

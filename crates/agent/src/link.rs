@@ -1,22 +1,22 @@
-//! How an agent talks with its control plane.
+//! Connection of an agent to its control plane.
 
 use std::future::Future;
 
 use model::agent::{Desired, Report};
 
-/// The control plane did not answer. Trying again is the agent's business.
+/// The control plane did not answer. The agent retries.
 #[derive(Debug, thiserror::Error)]
-#[error("the control plane did not answer: {0}")]
+#[error("control plane did not answer: {0}")]
 pub struct LinkError(pub String);
 
-/// A link to the control plane.
+/// A connection to the control plane.
 pub trait Link: Send + Sync + 'static {
-    /// What shall be: all of it, or only what was not answered yet.
+    /// Fetches desired state: all of it, or only what was not reported yet.
     fn desired(&self, all: bool) -> impl Future<Output = Result<Vec<Desired>, LinkError>> + Send;
 
-    /// Returns when there may be something new.
+    /// Returns when desired state may have changed.
     fn changed(&self) -> impl Future<Output = ()> + Send;
 
-    /// Says what is. All of it arrives, or none.
+    /// Reports observed state, atomically.
     fn report(&self, reports: &[Report]) -> impl Future<Output = Result<(), LinkError>> + Send;
 }

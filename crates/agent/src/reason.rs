@@ -1,20 +1,22 @@
-//! What happens to containers, as reasons of deployments: the same for every runtime.
+//! Converts failures and exits of containers into reasons: the same for every runtime.
 
 use std::time::Duration;
 
 use model::deployment::{Pull, Reason};
+use model::image::StoreError;
 use runtime::{Error, message};
 
-/// A container could not be started by the embedded runtime, or not as it was asked for.
+/// Converts a failure to start a container.
 pub(crate) fn not_started(error: Error, image: &str) -> Reason {
     let pull = |cause, message| not_pulled(image, cause, message);
     match error {
         Error::InvalidImageName { cause, .. } => pull(Pull::InvalidName, cause),
         Error::ImageNotFound { registry, .. } => {
-            pull(Pull::NotFound, format!("not found in the registry {registry}"))
+            pull(Pull::NotFound, format!("not found in registry {registry}"))
         }
+        Error::ImageNotLoaded { .. } => pull(Pull::NotLoaded, NOT_LOADED.to_owned()),
         Error::Unauthorised { registry, .. } => {
-            pull(Pull::Unauthorized, format!("the registry {registry} denies access"))
+            pull(Pull::Unauthorized, format!("registry {registry} denied access"))
         }
         Error::RegistryUnavailable(message) => pull(Pull::Unreachable, message),
         Error::RegistryTimedOut(message) => pull(Pull::TimedOut, message),
@@ -23,20 +25,36 @@ pub(crate) fn not_started(error: Error, image: &str) -> Reason {
         Error::WrongPlatform(message) => pull(Pull::NoMatchingPlatform, message),
         Error::CommandNotFound { command, .. } => Reason::CommandNotFound { command },
         Error::CommandNotExecutable { command, .. } => Reason::CommandNotExecutable { command },
-        error @ (Error::PortInUse { .. } | Error::PortNotOpened(_)) => {
-            Reason::PortUnavailable { message: error.to_string() }
-        }
+        Error::PortNotOpened(message) => Reason::PortUnavailable { message },
+        error @ Error::PortInUse { .. } => Reason::PortUnavailable { message: error.to_string() },
         error => Reason::StartFailed { message: error.to_string() },
     }
 }
 
-/// An image could not be pulled, and is not pulled again.
+/// Why a local image can't be started.
+pub(crate) const NOT_LOADED: &str = "not on this machine";
+
+/// Converts a failed operation on the image store.
+pub(crate) fn not_loaded(error: Error) -> StoreError {
+    let message = error.to_string();
+    match error {
+        Error::InvalidImageName { .. } | Error::InvalidArchive(_) => StoreError::Invalid(message),
+        Error::ImageTooLarge(why) => {
+            StoreError::TooLarge(format!("Image archive rejected: {why}."))
+        }
+        Error::ImageNotLoaded { .. } => StoreError::NotFound(message),
+        Error::ImageInUse { .. } => StoreError::InUse(message),
+        _ => StoreError::Failed(message),
+    }
+}
+
+/// An image pull failed and is not retried.
 pub(crate) fn not_pulled(image: &str, cause: Pull, message: String) -> Reason {
     Reason::ImagePullFailed { image: image.to_owned(), cause, message, is_retried: false }
 }
 
-/// What kept an image from being pulled, by what an engine or a kubelet said.
-pub(crate) fn pull_cause(said: &str) -> Pull {
+/// Derives the cause of a failed pull from the message of an engine or a kubelet.
+pub(crate) fn pull_cause(message: &str) -> Pull {
     let causes: [(Pull, &[&str]); 7] = [
         (
             Pull::Unauthorized,
@@ -64,17 +82,16 @@ pub(crate) fn pull_cause(said: &str) -> Pull {
             ],
         ),
     ];
-    let fits = |(_, texts): &&(Pull, &[&str])| texts.iter().any(|text| said.contains(text));
-    causes.iter().find(fits).map_or(Pull::Other, |(cause, _)| *cause)
+    let matches = |(_, texts): &&(Pull, &[&str])| texts.iter().any(|text| message.contains(text));
+    causes.iter().find(matches).map_or(Pull::Other, |(cause, _)| *cause)
 }
 
-/// What an engine says of a registry without TLS.
+/// Messages of engines about a registry without TLS.
 pub(crate) const PLAIN_HTTP: [&str; 2] =
     ["HTTP response to HTTPS client", "first record does not look like a TLS"];
 
-/// A program ended: by its code, and by whether something of it was killed for lack of memory, with
-/// how much it had.
-pub(crate) fn ended(exit_code: Option<i32>, is_oom: bool, ram_bytes: Option<i64>) -> Reason {
+/// Converts an exit: exit code, whether a process was OOM-killed, and the memory limit.
+pub(crate) fn exited(exit_code: Option<i32>, is_oom: bool, ram_bytes: Option<i64>) -> Reason {
     if is_oom && exit_code == Some(137) {
         return Reason::OOMKilled { limit_bytes: ram_bytes };
     }
@@ -86,7 +103,7 @@ pub(crate) fn ended(exit_code: Option<i32>, is_oom: bool, ram_bytes: Option<i64>
     }
 }
 
-/// A container is started again after a pause.
+/// A container restarts after a backoff.
 pub(crate) fn restarting(last: Reason, pause: Duration, restarts: u32) -> Reason {
     Reason::CrashLoopBackOff {
         last: Box::new(last),
@@ -97,38 +114,38 @@ pub(crate) fn restarting(last: Reason, pause: Duration, restarts: u32) -> Reason
 
 #[cfg(test)]
 mod tests {
-    use model::reason::Coded as _;
+    use model::reason::StatusReason as _;
 
     use super::*;
 
     #[test]
-    fn endings_have_codes_signals_and_limits() {
-        let exited = |exit_code, signal: Option<&str>, oom_limit_bytes| Reason::Exited {
+    fn exits_have_codes_signals_and_limits() {
+        let expected_exit = |exit_code, signal: Option<&str>, oom_limit_bytes| Reason::Exited {
             exit_code: Some(exit_code),
             signal: signal.map(str::to_owned),
             oom_limit_bytes,
         };
         let ram = Some(32 << 20);
         for (code, is_oom, ram_bytes, expected) in [
-            (0, false, None, exited(0, None, None)),
-            (0, true, ram, exited(0, None, None)),
-            (3, false, ram, exited(3, None, None)),
-            (3, true, ram, exited(3, None, ram)),
-            (139, false, None, exited(139, Some("11 (SIGSEGV)"), None)),
-            (137, false, None, exited(137, Some("9 (SIGKILL)"), None)),
+            (0, false, None, expected_exit(0, None, None)),
+            (0, true, ram, expected_exit(0, None, None)),
+            (3, false, ram, expected_exit(3, None, None)),
+            (3, true, ram, expected_exit(3, None, ram)),
+            (139, false, None, expected_exit(139, Some("11 (SIGSEGV)"), None)),
+            (137, false, None, expected_exit(137, Some("9 (SIGKILL)"), None)),
             (137, true, None, Reason::OOMKilled { limit_bytes: None }),
             (137, true, ram, Reason::OOMKilled { limit_bytes: ram }),
         ] {
-            assert_eq!(ended(Some(code), is_oom, ram_bytes), expected);
+            assert_eq!(exited(Some(code), is_oom, ram_bytes), expected);
         }
-        let again = restarting(ended(Some(3), false, None), Duration::from_secs(4), 3);
+        let again = restarting(exited(Some(3), false, None), Duration::from_secs(4), 3);
         assert_eq!(again.code(), "Exited");
         assert_eq!(again.to_string(), "Exited with code 3. Restarting in 4 s (restart 3).");
     }
 
     #[test]
     fn pull_failures_have_causes() {
-        for (said, expected) in [
+        for (message, expected) in [
             ("manifest for x/y:1 not found: manifest unknown: manifest unknown", Pull::NotFound),
             ("Head \"http://x/v2/\": no basic auth credentials", Pull::Unauthorized),
             (
@@ -142,7 +159,7 @@ mod tests {
             ("context deadline exceeded", Pull::TimedOut),
             ("something new", Pull::Other),
         ] {
-            assert_eq!(pull_cause(said), expected, "{said}");
+            assert_eq!(pull_cause(message), expected, "{message}");
         }
     }
 }

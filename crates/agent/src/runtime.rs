@@ -1,4 +1,4 @@
-//! What runs containers.
+//! Container runtimes.
 
 pub(crate) mod absent;
 pub mod docker;
@@ -8,61 +8,95 @@ pub(crate) mod limits;
 pub(crate) mod logs;
 pub mod simulated;
 
+use std::fs::File;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use model::OrganizationId;
 use model::agent::{Observed, ReplicaId};
 use model::cluster::NewNode;
 use model::deployment::{Reason, Spec};
+use model::image::{StoreError, StoredImage};
 use model::log::LogsFrom;
 use runtime::LogStream;
 
 use crate::Error;
 
-/// How a replica is doing, once that is known.
-pub type Doing<'a> = BoxFuture<'a, Observed>;
+/// A future observed state of a replica.
+pub type ObservedFuture<'a> = BoxFuture<'a, Observed>;
 
-/// Runs containers. Every call can be repeated: it finds its own work of before. Every call can be
-/// dropped before it returns: the next one takes up what it has left.
+/// A container runtime. Every call is idempotent and may be cancelled: the next one resumes it.
 pub trait Runtime: Send + Sync + 'static {
-    /// Its name, as users choose it.
+    /// Name, as users select it.
     fn name(&self) -> &'static str;
 
-    /// Starts a replica on a node of the cluster, or finds that it runs; how it is doing then.
-    fn start<'a>(&'a self, id: ReplicaId, node: &'a str, spec: &'a Spec) -> Doing<'a>;
+    /// Starts a replica on a node of the cluster, or adopts a running one. The replica can use the
+    /// loaded images of its organization.
+    fn start<'a>(
+        &'a self,
+        id: ReplicaId,
+        node: &'a str,
+        organization: Option<OrganizationId>,
+        spec: &'a Spec,
+    ) -> ObservedFuture<'a>;
 
-    /// Returns when it is doing differently than `seen`, which came from `start` or from here.
-    fn changed<'a>(&'a self, id: ReplicaId, seen: &'a Observed) -> Doing<'a>;
+    /// Returns when the observed state differs from `last`, which `start` or this call returned.
+    fn changed<'a>(&'a self, id: ReplicaId, last: &'a Observed) -> ObservedFuture<'a>;
 
-    /// Stops it and removes all that is left of it.
+    /// Stops a replica and removes its containers and files.
     fn stop(&self, id: ReplicaId) -> BoxFuture<'_, Result<(), Error>>;
 
-    /// What it said, and, to who follows, what it says until it ends. Nothing when there is none.
+    /// Streams a replica's log; with `follow`, until it ends. Empty if there is none.
     fn logs(&self, id: ReplicaId, from: LogsFrom, follow: bool) -> LogStream;
 
-    /// Can what it starts be reached? Not if it only pretends.
+    /// Whether replicas can be reached. False for simulated ones.
     fn is_real(&self) -> bool {
         true
     }
 
-    /// Does it see to it by itself that what must answer does before it says that it runs?
-    fn asks_itself(&self) -> bool {
+    /// Whether the runtime runs readiness checks itself, before it reports a replica as running.
+    fn checks_readiness(&self) -> bool {
         false
     }
 
-    /// The nodes of its cluster and what they have, if it has nodes; nothing while that is not known.
+    /// Nodes of the cluster with their capacity, if it has nodes; none until they are known.
     fn nodes(&self) -> Option<Vec<NewNode>> {
         None
     }
 
-    /// Removes images regularly that nothing has used for a while, as long as it is polled. Only those
-    /// of the embedded runtime are ours to remove.
+    /// The image store, if images can be loaded without a registry.
+    fn images(&self) -> Option<&dyn Images> {
+        None
+    }
+
+    /// Removes unused images periodically; never returns. Only the embedded runtime does so: images
+    /// of other engines have other users.
     fn gc_forever(&self, _every: Duration, _unused_for: Duration) -> BoxFuture<'_, ()> {
         Box::pin(std::future::pending())
     }
 }
 
-/// How a replica is doing after an attempt to start it.
+/// Result of an operation on an image store.
+pub type ImageResult<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
+
+/// A store of images that were loaded without a registry. Each belongs to one organization.
+pub trait Images: Send + Sync {
+    /// Loads all images of an archive. `name` replaces the name in an archive with one image.
+    fn load<'a>(
+        &'a self,
+        organization: OrganizationId,
+        archive: File,
+        name: Option<&'a str>,
+    ) -> ImageResult<'a, Vec<StoredImage>>;
+
+    /// The organization's images and the built-in one.
+    fn list(&self, organization: OrganizationId) -> ImageResult<'_, Vec<StoredImage>>;
+
+    /// Deletes an image of the organization that no container uses.
+    fn delete<'a>(&'a self, organization: OrganizationId, name: &'a str) -> ImageResult<'a, ()>;
+}
+
+/// The observed state after an attempt to start a replica.
 fn started(started: Result<Vec<String>, impl Into<Reason>>) -> Observed {
     match started {
         Ok(endpoints) => Observed::Running { endpoints },

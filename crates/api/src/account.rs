@@ -1,4 +1,4 @@
-//! Signing in and joining: what both API families do the same way.
+//! Logins, organizations and invites: operations shared by the API families.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -14,29 +14,29 @@ use store::{Tx, invite, token};
 
 use crate::{App, Problem};
 
-/// A user as someone asks for it.
-pub(crate) struct Wanted<'a> {
+/// Requested user account.
+pub(crate) struct UserRequest<'a> {
     pub(crate) username: &'a str,
     pub(crate) password: &'a str,
     pub(crate) display_name: Option<&'a str>,
 }
 
-impl Wanted<'_> {
+impl UserRequest<'_> {
     fn check(&self, app: &App) -> Result<NewUser, Invalid> {
         let new = NewUser::check(self.username, self.display_name);
         let password = user::password("password", self.password, app.settings.password_min);
         match (new, password) {
             (Ok(new), Ok(())) => Ok(new),
             (new, password) => {
-                let wrong =
+                let errors =
                     new.err().into_iter().chain(password.err()).flat_map(|invalid| invalid.0);
-                Err(Invalid(wrong.collect()))
+                Err(Invalid(errors.collect()))
             }
         }
     }
 }
 
-/// Who signs in with that name and password. Wrong tries are counted.
+/// Returns the user with this name and password. Failed attempts are counted.
 pub(crate) async fn verify(
     app: &App,
     username: &str,
@@ -45,11 +45,11 @@ pub(crate) async fn verify(
 ) -> Result<User, Problem> {
     let key: String = name::fold(username).chars().take(64).collect();
     app.throttle.check(&key, from, app.db.now())?;
-    // With many in line, others may have failed by now: guessing all at once is no way round.
-    let turn = app.passwords.turn().await;
+    // Check again after waiting for the permit: attempts sent in parallel may have failed by now.
+    let permit = app.passwords.permit().await;
     app.throttle.check(&key, from, app.db.now())?;
     let (user, hash) = credentials(app, username).await?.unzip();
-    let is_right = app.passwords.verify(turn, password, hash).await;
+    let is_right = app.passwords.verify(permit, password, hash).await;
     let now = app.db.now();
     match user.filter(|_| is_right) {
         Some(user) => {
@@ -58,19 +58,19 @@ pub(crate) async fn verify(
         }
         None => {
             app.throttle.failed(&key, from, now);
-            Err(Problem::unauthenticated("User name or password is wrong."))
+            Err(Problem::unauthenticated("Invalid username or password."))
         }
     }
 }
 
-/// The user of that name. What can't be a name is nobody's, and the database is not asked.
+/// Returns the user with this name. An invalid name belongs to no user and causes no query.
 async fn credentials(app: &App, username: &str) -> Result<Option<(User, String)>, Problem> {
     let Ok(username) = user::username("username", username) else { return Ok(None) };
     Ok(store::user::credentials(&mut app.db.read().await?, &username).await?)
 }
 
-/// A new token for a user, and its end. It is shown once; only its hash is kept.
-pub(crate) async fn sign_in(app: &App, user: &User) -> Result<(String, Time), Problem> {
+/// Creates a login token. Returns it once with its expiry; only its hash is stored.
+pub(crate) async fn create_token(app: &App, user: &User) -> Result<(String, Time), Problem> {
     let secret = entropy::secret(app.db.entropy());
     let mut tx = app.db.begin(Actor::User(user.id)).await?;
     let expires_at = tx.now() + app.settings.token_life;
@@ -79,11 +79,12 @@ pub(crate) async fn sign_in(app: &App, user: &User) -> Result<(String, Time), Pr
     Ok((secret, expires_at))
 }
 
-/// Makes an organization and its owner, both or neither. `parents` are the request's own words.
-pub(crate) async fn found(
+/// Creates an organization and its owner in one transaction. `parents` are the request's field
+/// names.
+pub(crate) async fn create_organization(
     app: &App,
     organization_name: &str,
-    owner: &Wanted<'_>,
+    owner: &UserRequest<'_>,
     parents: [&str; 2],
 ) -> Result<(Organization, User), Problem> {
     let [name_field, owner_field] = parents;
@@ -92,33 +93,33 @@ pub(crate) async fn found(
     let (name, new) = match (name, new) {
         (Ok(name), Ok(new)) => (name, new),
         (name, new) => {
-            let wrong = name.err().into_iter().chain(new.err()).flat_map(|invalid| invalid.0);
-            return Err(Invalid(wrong.collect()).into());
+            let errors = name.err().into_iter().chain(new.err()).flat_map(|invalid| invalid.0);
+            return Err(Invalid(errors.collect()).into());
         }
     };
-    let turn = app.passwords.turn().await;
-    let hash = app.passwords.hash(turn, app.db.entropy(), owner.password).await?;
+    let permit = app.passwords.permit().await;
+    let hash = app.passwords.hash(permit, app.db.entropy(), owner.password).await?;
     let mut tx = app.db.begin(Actor::Anonymous).await?;
     let organization = store::organization::create(&mut tx, &name)
         .await
-        .map_err(|error| named(error, name_field))?;
+        .map_err(|error| rename_conflict(error, name_field))?;
     let user =
         store::user::create(&mut tx, organization.id, &new, &hash, Role::Owner, Access::Tenant)
             .await
-            .map_err(|error| named(error, &format!("{owner_field}.username")))?;
+            .map_err(|error| rename_conflict(error, &format!("{owner_field}.username")))?;
     tx.commit().await?;
     Ok((organization, user))
 }
 
-/// What is taken, by the request's own word for it.
-fn named(error: store::Error, field: &str) -> Problem {
+/// Replaces the field name of a uniqueness conflict by the request's own.
+fn rename_conflict(error: store::Error, field: &str) -> Problem {
     match error {
-        store::Error::Taken { .. } => Problem::taken(field),
+        store::Error::AlreadyExists { .. } => Problem::taken(field),
         other => other.into(),
     }
 }
 
-/// Makes a new invite and its code, which is shown once.
+/// Creates an invite and its code, which is returned only once.
 pub(crate) async fn invite(
     app: &App,
     tx: &mut Tx,
@@ -131,22 +132,27 @@ pub(crate) async fn invite(
     Ok((invite, code))
 }
 
-/// The invite of a code.
-pub(crate) async fn invite_of(app: &App, code: &str) -> Result<Invite, Problem> {
-    let found = invite::find(&mut app.db.read().await?, &entropy::hash(code.trim())).await?;
-    found.ok_or_else(|| {
-        Problem::new(StatusCode::NOT_FOUND, "There is no invite with this code; ask for a new one.")
+/// Returns the invite with this code.
+pub(crate) async fn invite_by_code(app: &App, code: &str) -> Result<Invite, Problem> {
+    let invite = invite::find(&mut app.db.read().await?, &entropy::hash(code.trim())).await?;
+    invite.ok_or_else(|| {
+        Problem::new(StatusCode::NOT_FOUND, "No invite has this code. Ask an owner for a new one.")
     })
 }
 
-/// Makes a user in the organization that invites, and uses the invite up: both or neither.
-pub(crate) async fn redeem(app: &App, code: &str, wanted: &Wanted<'_>) -> Result<User, Problem> {
-    let new = wanted.check(app)?;
-    usable(app, code).await?;
-    // Hashing takes its time; with many in line, somebody else may have used the code by now.
-    let turn = app.passwords.turn().await;
-    let invite = usable(app, code).await?;
-    let hash = app.passwords.hash(turn, app.db.entropy(), wanted.password).await?;
+/// Creates a user in the inviting organization and marks the invite as redeemed, in one
+/// transaction.
+pub(crate) async fn redeem(
+    app: &App,
+    code: &str,
+    request: &UserRequest<'_>,
+) -> Result<User, Problem> {
+    let new = request.check(app)?;
+    redeemable(app, code).await?;
+    // Check again after waiting for the permit: the code may have been redeemed meanwhile.
+    let permit = app.passwords.permit().await;
+    let invite = redeemable(app, code).await?;
+    let hash = app.passwords.hash(permit, app.db.entropy(), request.password).await?;
     let mut tx = app.db.begin(Actor::Anonymous).await?;
     let user = store::user::create(
         &mut tx,
@@ -162,15 +168,17 @@ pub(crate) async fn redeem(app: &App, code: &str, wanted: &Wanted<'_>) -> Result
     Ok(user)
 }
 
-async fn usable(app: &App, code: &str) -> Result<Invite, Problem> {
-    let invite = invite_of(app, code).await?;
+async fn redeemable(app: &App, code: &str) -> Result<Invite, Problem> {
+    let invite = invite_by_code(app, code).await?;
     if invite.used_by.is_some() {
-        return Err(Problem::conflict("This invite was used already; ask an owner to re-open it."));
+        return Err(Problem::conflict(
+            "The invite was already redeemed. Ask an owner to reopen it.",
+        ));
     }
     if invite.is_expired(app.db.now()) {
         return Err(Problem::new(
             StatusCode::GONE,
-            "This invite has expired; ask an owner to re-open it.",
+            "The invite has expired. Ask an owner to reopen it.",
         ));
     }
     Ok(invite)

@@ -1,4 +1,4 @@
-//! The platform administrator: made at the first start.
+//! Creation of the platform administrator at the first start.
 
 use base::entropy;
 use model::event::Actor;
@@ -7,22 +7,22 @@ use store::{Db, Scope};
 
 use crate::{App, Problem};
 
-/// The administrator's user name.
+/// Username of the administrator.
 const USERNAME: &str = "admin";
-/// The organization that it belongs to.
+/// Organization of the administrator.
 const ORGANIZATION: &str = "platform";
 
 impl App {
-    /// Makes sure that there is an administrator, with this password if one is set.
+    /// Ensures that an administrator exists, with this password if one is configured.
     ///
-    /// Returns the password if it had to be made up; it is kept nowhere else.
+    /// Returns the password if it was generated; it is stored nowhere else.
     pub async fn ensure_admin(&self, password: Option<&str>) -> Result<Option<String>, Problem> {
         let found = store::user::credentials(&mut self.db.read().await?, USERNAME).await?;
         match (found, password) {
             (Some(_), None) => Ok(None),
             (Some((user, hash)), Some(password)) => {
-                let turn = self.passwords.turn().await;
-                if !self.passwords.verify(turn, password, Some(hash)).await {
+                let permit = self.passwords.permit().await;
+                if !self.passwords.verify(permit, password, Some(hash)).await {
                     let hash = self.hash(password).await?;
                     let change =
                         store::user::Change { password_hash: Some(hash), ..Default::default() };
@@ -33,21 +33,21 @@ impl App {
                 Ok(None)
             }
             (None, given) => {
-                let made_up = given.is_none().then(|| made_up(&self.db));
-                let password = given.or(made_up.as_deref()).unwrap_or_default();
+                let generated = given.is_none().then(|| generate_password(&self.db));
+                let password = given.or(generated.as_deref()).unwrap_or_default();
                 let hash = self.hash(password).await?;
                 let is_first = self.create_admin(&hash).await?;
-                Ok(made_up.filter(|_| is_first))
+                Ok(generated.filter(|_| is_first))
             }
         }
     }
 
     async fn hash(&self, password: &str) -> Result<String, Problem> {
-        let turn = self.passwords.turn().await;
-        self.passwords.hash(turn, self.db.entropy(), password).await
+        let permit = self.passwords.permit().await;
+        self.passwords.hash(permit, self.db.entropy(), password).await
     }
 
-    /// False if another replica was faster.
+    /// Creates the administrator. Returns false if another replica was faster.
     async fn create_admin(&self, hash: &str) -> Result<bool, Problem> {
         let mut tx = self.db.begin(Actor::Server).await?;
         tx.lock("admin").await?;
@@ -63,6 +63,6 @@ impl App {
     }
 }
 
-fn made_up(db: &Db) -> String {
+fn generate_password(db: &Db) -> String {
     entropy::secret(db.entropy()).chars().take(24).collect()
 }

@@ -1,8 +1,8 @@
-//! Checks of amounts of resources in requests.
+//! Validation of resource amounts in requests.
 
 use model::Resources;
 
-/// Checks what somebody wants to take or give back.
+/// Validates the amounts to reserve or release.
 pub(crate) fn request(field: &str, request: &Resources) -> Result<(), model::Invalid> {
     if request.is_empty() {
         let detail = "name at least one resource type, for example {\"cpu\": 1}";

@@ -1,21 +1,24 @@
-//! What every handler can reach.
+//! Application state available to every handler.
 
 use std::ops::Deref;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Stop, task};
-use engine::finding::Finder;
-use engine::placement::Outlook;
-use engine::rules::Rules;
+use engine::placement::PlacementView;
+use engine::rules::RulesReader;
+use engine::search_index::SearchIndex;
 use model::Time;
-use model::cluster::{Patience, Provider};
+use model::cluster::{HeartbeatTimeouts, Provider};
 use model::template::Executor;
-use port::{Seal, Watched};
+use port::{Encryption, Monitored};
 use store::Db;
 use store::deployment::Limits;
+use tokio::sync::Semaphore;
 
 use crate::cache::{self, Cache};
+use crate::images::Images;
 use crate::logs::Logs;
 use crate::metrics_backend::MetricsBackend;
 use crate::observe::Metrics;
@@ -25,44 +28,51 @@ use crate::pulse::Pulse;
 use crate::relay::Relay;
 use crate::throttle::Throttle;
 
-/// What of the API can be set.
+/// Maximum number of concurrent uploads of images.
+const MAX_UPLOADS: usize = 4;
+
+/// API settings.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// How many deployments there may be.
+    /// Deployment limits.
     pub limits: Limits,
-    /// The least characters of a password.
+    /// Minimum password length.
     pub password_min: usize,
-    /// How long a sign-in lasts.
+    /// Lifetime of login tokens.
     pub token_life: Duration,
-    /// How long a request may take.
+    /// Time limit of a request.
     pub request_timeout: Duration,
-    /// How long agents may be silent.
-    pub patience: Patience,
-    /// What `self/info` says of the container runtime.
+    /// Heartbeat timeouts of agents.
+    pub heartbeat_timeouts: HeartbeatTimeouts,
+    /// Container runtime reported by `self/info`.
     pub runtime: String,
-    /// What verifies tokens of other providers, if they are accepted.
+    /// Verifier of OIDC tokens, if they are accepted.
     pub oidc: Oidc,
-    /// Where clients of instances sign in, if instances have clients there.
-    pub sign_in: Option<SignIn>,
-    /// Where the metrics of instances are, if they are somewhere.
+    /// SSO provider for clients of instances, if any.
+    pub sso_endpoints: Option<SsoEndpoints>,
+    /// Backend for instance metrics, if any.
     pub metrics: MetricsBackend,
-    /// How many service accounts an organization may have.
+    /// Maximum number of service accounts per organization.
     pub max_service_accounts: i64,
-    /// Whose clusters can be asked for.
+    /// Cluster providers that this server supports.
     pub providers: Vec<Provider>,
-    /// Who may publish templates with modules of Terraform.
+    /// Users who may publish templates with Terraform modules.
     pub terraform_templates: Publishers,
-    /// Who can carry out resources; with each that can't, which setting it lacks.
+    /// Executors with the setting that an unavailable one lacks.
     pub executors: Vec<(Executor, Option<String>)>,
+    /// Directory of uploads in progress.
+    pub upload_dir: PathBuf,
+    /// Maximum size of an image archive.
+    pub max_image_bytes: u64,
 }
 
-/// Who may publish something that has programs be run on the server.
+/// Users who may publish templates that run programs on the server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Publishers {
-    /// The platform administrator alone.
+    /// Only the platform administrator.
     #[default]
     Admin,
-    /// Whoever is signed in.
+    /// Every authenticated user.
     Everyone,
 }
 
@@ -73,55 +83,59 @@ impl Default for Settings {
             password_min: 1,
             token_life: Duration::from_hours(24),
             request_timeout: Duration::from_secs(30),
-            patience: Patience::default(),
+            heartbeat_timeouts: HeartbeatTimeouts::default(),
             runtime: "none".into(),
             oidc: Oidc::default(),
-            sign_in: None,
+            sso_endpoints: None,
             metrics: MetricsBackend::default(),
             max_service_accounts: 50,
             providers: vec![Provider::Local, Provider::Agent],
             terraform_templates: Publishers::default(),
             executors: [Executor::Service, Executor::Deployment, Executor::Command]
-                .map(|own| (own, None))
+                .map(|executor| (executor, None))
                 .to_vec(),
+            upload_dir: std::env::temp_dir(),
+            max_image_bytes: 8 << 30,
         }
     }
 }
 
-/// Where clients of instances sign in.
+/// SSO provider for clients of instances.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SignIn {
-    /// Who issues their tokens.
+pub struct SsoEndpoints {
+    /// Token issuer.
     pub issuer: String,
-    /// Where they get them.
+    /// Token endpoint.
     pub token_url: String,
-    /// The keys that these are signed with.
+    /// URL of the signing keys (JWKS).
     pub jwks_url: String,
 }
 
-/// What of the rest of the server the application asks.
+/// Server components that the application uses.
 pub struct Parts<'a> {
-    /// The workers' series, shown at `/metrics` too.
+    /// Worker metrics, also exposed at `/metrics`.
     pub metrics: &'a engine::Metrics,
     /// Placement.
-    pub outlook: Outlook,
-    /// What replicas say.
+    pub placement: PlacementView,
+    /// Logs of local replicas.
     pub logs: Arc<dyn Logs>,
-    /// The catalog, quota and denied owners in force.
-    pub rules: Rules,
-    /// Opens what is encrypted for agents.
-    pub seal: Arc<dyn Seal>,
-    /// The foreign systems in use.
-    pub foreign: Vec<Arc<dyn Watched>>,
+    /// Image store of the local agent.
+    pub images: Arc<dyn Images>,
+    /// Current catalog, quota and denied owners.
+    pub rules: RulesReader,
+    /// Decrypts secrets for agents.
+    pub seal: Arc<dyn Encryption>,
+    /// External systems in use.
+    pub monitored: Vec<Arc<dyn Monitored>>,
     /// Search.
-    pub finder: Finder,
+    pub search_index: SearchIndex,
 }
 
 /// The application. Cheap to clone.
 #[derive(Clone)]
 pub struct App(Arc<Inner>);
 
-/// What the application consists of.
+/// Shared state of [`App`].
 pub struct Inner {
     pub(crate) db: Db,
     pub(crate) settings: Settings,
@@ -130,18 +144,21 @@ pub struct Inner {
     pub(crate) pulse: Pulse,
     pub(crate) cache: Cache,
     pub(crate) metrics: Metrics,
-    /// What placement can be asked.
-    pub(crate) outlook: Outlook,
-    /// What replicas on this machine say.
+    pub(crate) placement: PlacementView,
+    /// Logs of local replicas.
     pub(crate) logs: Arc<dyn Logs>,
-    pub(crate) rules: Rules,
-    pub(crate) seal: Arc<dyn Seal>,
-    pub(crate) foreign: Vec<Arc<dyn Watched>>,
-    pub(crate) finder: Finder,
-    /// What replicas elsewhere say.
+    /// Image store of the local agent.
+    pub(crate) images: Arc<dyn Images>,
+    /// Limits concurrent uploads of images.
+    pub(crate) uploads: Semaphore,
+    pub(crate) rules: RulesReader,
+    pub(crate) seal: Arc<dyn Encryption>,
+    pub(crate) external_systems: Vec<Arc<dyn Monitored>>,
+    pub(crate) search_index: SearchIndex,
+    /// Logs of remote replicas.
     pub(crate) relay: Relay,
     pub(crate) started_at: Time,
-    /// Becomes true when the server stops: streams end then.
+    /// Set when the server stops; streams end then.
     pub(crate) stop: Stop,
 }
 
@@ -153,7 +170,7 @@ impl Deref for App {
 }
 
 impl App {
-    /// The application on a database.
+    /// Creates the application and starts its cache invalidation.
     pub fn new(db: Db, settings: Settings, parts: Parts<'_>, stop: Stop) -> Self {
         let app = Self(Arc::new(Inner {
             passwords: Passwords::new(db.entropy()),
@@ -161,19 +178,21 @@ impl App {
             pulse: Pulse::default(),
             cache: Cache::default(),
             metrics: Metrics::new(parts.metrics),
-            outlook: parts.outlook,
+            placement: parts.placement,
             logs: parts.logs,
+            images: parts.images,
+            uploads: Semaphore::new(MAX_UPLOADS),
             rules: parts.rules,
             seal: parts.seal,
-            foreign: parts.foreign,
-            finder: parts.finder,
+            external_systems: parts.monitored,
+            search_index: parts.search_index,
             relay: Relay::default(),
             started_at: db.now(),
             db: db.clone(),
             settings,
             stop,
         }));
-        task::spawn("forget users that changed", cache::follow(db, Arc::downgrade(&app.0)));
+        task::spawn("cached user invalidation", cache::follow(db, Arc::downgrade(&app.0)));
         app
     }
 }

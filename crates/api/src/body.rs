@@ -1,30 +1,47 @@
-//! Reading request bodies: JSON, with errors that name the field.
+//! Request bodies: JSON with errors that name the field.
+
+use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, Request};
-use axum::http::{StatusCode, header};
+use axum::http::{Method, StatusCode, header};
 use base::Instant;
 use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
 
 use crate::Problem;
 
-/// The largest body that is read, of most calls.
+/// Maximum body size of most requests.
 pub(crate) const LIMIT: usize = 1024 * 1024;
-/// The largest archive with a template and its modules.
+/// Maximum size of a template archive with modules.
 pub(crate) const ARCHIVE_LIMIT: usize = 8 * LIMIT;
-/// The one call that takes archives.
+/// The only path that accepts archives.
 const TEMPLATES: &str = "/api/v1/templates";
 
-/// The largest body that is read by the call of this path.
+/// Maximum body size of a request with this path.
 pub(crate) fn limit(path: &str) -> usize {
     if path == TEMPLATES { ARCHIVE_LIMIT } else { LIMIT }
 }
 
-/// A JSON body. Whether unknown fields are refused is up to the type.
+/// The path that receives image archives, which are stored in a file and have their own limits.
+pub(crate) const IMAGES: &str = "/api/v1/images";
+/// Time limit of loading an image archive: receiving and unpacking it.
+const IMAGE_TIMEOUT: Duration = Duration::from_hours(1);
+
+/// Whether the request uploads an image archive.
+pub(crate) fn is_image(request: &Request) -> bool {
+    request.method() == Method::POST && request.uri().path() == IMAGES
+}
+
+/// Time limit of a request, which is `usual` for most.
+pub(crate) fn timeout(request: &Request, usual: Duration) -> Duration {
+    if is_image(request) { IMAGE_TIMEOUT.max(usual) } else { usual }
+}
+
+/// A JSON body. The type decides whether unknown fields are rejected.
 pub(crate) struct Json<T>(pub(crate) T);
 
-/// A JSON body that may be left out.
+/// An optional JSON body.
 pub(crate) struct OptionalJson<T>(pub(crate) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
@@ -58,32 +75,33 @@ impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for OptionalJ
     }
 }
 
-/// Until when the request must have been read, as the middleware says.
+/// Time by which the body must have been received, set by the middleware.
 #[derive(Clone, Copy)]
 pub(crate) struct Deadline(pub(crate) Instant);
 
-/// All of a body, if it is not too large and comes in time.
-pub(crate) async fn whole(
+/// Reads a body up to `limit` bytes and within the deadline.
+pub(crate) async fn read_body(
     body: Body,
     limit: usize,
     deadline: Option<Deadline>,
 ) -> Result<Bytes, Problem> {
     let Some(Deadline(at)) = deadline else { return collect(body, limit).await };
     tokio::time::timeout_at(at, collect(body, limit)).await.unwrap_or_else(|_| {
-        let detail = "The body did not come to its end in time.";
+        let detail = "The request body was not received in time.";
         Err(Problem::new(StatusCode::REQUEST_TIMEOUT, detail))
     })
 }
 
 async fn collect(body: Body, limit: usize) -> Result<Bytes, Problem> {
     let (mut chunks, mut all, mut size) = (body.into_data_stream(), Vec::new(), 0);
-    // Whoever is still sending does not hear an answer: what is too large is heard out, in reason.
-    let heard_out = (8 * LIMIT).max(2 * limit);
-    while size <= heard_out
+    // A client that is still sending does not read the response, so oversized bodies are drained up
+    // to a bound.
+    let drain_limit = (8 * LIMIT).max(2 * limit);
+    while size <= drain_limit
         && let Some(chunk) = chunks.next().await
     {
         let chunk = chunk.map_err(|_| {
-            Problem::new(StatusCode::BAD_REQUEST, "The body could not be read to its end.")
+            Problem::new(StatusCode::BAD_REQUEST, "The request body could not be read.")
         })?;
         size += chunk.len();
         if size <= limit {
@@ -101,13 +119,13 @@ async fn read(request: Request) -> Result<Bytes, Problem> {
     read_up_to(request, LIMIT).await
 }
 
-/// All of a request's body, if it has at most `limit` bytes.
+/// Reads the body of a request up to `limit` bytes.
 pub(crate) async fn read_up_to(request: Request, limit: usize) -> Result<Bytes, Problem> {
     let deadline = request.extensions().get().copied();
-    whole(request.into_body(), limit, deadline).await
+    read_body(request.into_body(), limit, deadline).await
 }
 
-/// What the body is said to be, in lower case and without parameters.
+/// Media type of the body: lower-case, without parameters.
 pub(crate) fn content_type(request: &Request) -> String {
     let text = request.headers().get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok());
     let essence = text.unwrap_or_default().split(';').next().unwrap_or_default();
@@ -129,7 +147,7 @@ fn require_json(is_json: bool) -> Result<(), Problem> {
     ))
 }
 
-/// Reads JSON; an error says where in the document it is.
+/// Parses JSON; errors name the path in the document.
 pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
@@ -141,18 +159,21 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
             return Problem::field(field, without_position(&cause.to_string()));
         }
         let place = if path == "." { String::new() } else { format!(" at {path}") };
-        Problem::new(StatusCode::BAD_REQUEST, format!("The body is not JSON{place}: {cause}."))
+        Problem::new(
+            StatusCode::BAD_REQUEST,
+            format!("The body is not valid JSON{place}: {cause}."),
+        )
     })?;
     json.end().map_err(|error| {
         Problem::new(
             StatusCode::BAD_REQUEST,
-            format!("There is more after the JSON's end: {error}."),
+            format!("The body has trailing characters after the JSON value: {error}."),
         )
     })?;
     Ok(value)
 }
 
-/// The path says better where it is than a line and a column.
+/// Removes the line and column: the path is more precise.
 fn without_position(message: &str) -> &str {
     message.rsplit_once(" at line ").map_or(message, |(before, _)| before)
 }

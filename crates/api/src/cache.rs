@@ -1,7 +1,7 @@
-//! Who somebody is, remembered for seconds, so that not every request asks the database.
+//! Cache of authenticated users: saves a database query per request for a few seconds.
 //!
-//! Entries are dropped at once when any user changes or signs out, in this replica by the handler
-//! and in the others by the event that they follow.
+//! All entries are dropped as soon as any user changes or logs out: in this replica by the handler,
+//! in others by the event that they follow.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,88 +11,88 @@ use model::Time;
 use model::user::User;
 use store::{Db, Scope, event};
 
-use crate::oidc::Foreign;
+use crate::oidc::ExternalClaims;
 
-/// How long an answer is believed.
-const BELIEVED_FOR: Duration = Duration::from_secs(10);
+/// Lifetime of an entry.
+const ENTRY_LIFE: Duration = Duration::from_secs(10);
 const MAX_ENTRIES: usize = 50_000;
 
-/// Users by the hash of what they showed.
+/// Users by the hash of their credentials.
 #[derive(Default)]
-pub(crate) struct Cache(Mutex<Known>);
+pub(crate) struct Cache(Mutex<Entries>);
 
 #[derive(Default)]
-struct Known {
-    users: HashMap<String, (Signed, Time)>,
-    /// How often all was forgotten.
+struct Entries {
+    users: HashMap<String, (Authenticated, Time)>,
+    /// Number of times the cache was cleared.
     epoch: u64,
 }
 
-/// A user, and what its token says beside that.
-type Signed = (User, Option<Arc<Foreign>>);
+/// A user and the additional claims of an OIDC token.
+type Authenticated = (User, Option<Arc<ExternalClaims>>);
 
-/// When somebody began to look: what was seen before a change is not remembered after it.
+/// Epoch at the start of a lookup: a result read before a change is not cached after it.
 #[derive(Clone, Copy)]
 pub(crate) struct Epoch(u64);
 
 impl Cache {
-    /// Who that is, if it is known; otherwise what [`Cache::put`] wants to know later.
-    pub(crate) fn get(&self, hash: &str, now: Time) -> Result<Signed, Epoch> {
-        let known = self.lock();
-        let found = known.users.get(hash).filter(|(_, until)| *until > now);
-        found.map(|(signed, _)| signed.clone()).ok_or(Epoch(known.epoch))
+    /// Returns the cached user, or the epoch to pass to [`Cache::put`].
+    pub(crate) fn get(&self, hash: &str, now: Time) -> Result<Authenticated, Epoch> {
+        let entries = self.lock();
+        let found = entries.users.get(hash).filter(|(_, until)| *until > now);
+        found.map(|(user, _)| user.clone()).ok_or(Epoch(entries.epoch))
     }
 
-    /// Remembers a user, until `end` at the latest; not if anybody has changed meanwhile.
+    /// Caches a user until `end` at the latest, unless the cache was cleared meanwhile.
     pub(crate) fn put(
         &self,
         hash: &str,
-        (user, foreign): (&User, Option<Arc<Foreign>>),
+        (user, external): (&User, Option<Arc<ExternalClaims>>),
         since: Epoch,
         now: Time,
         end: Time,
     ) {
-        let mut known = self.lock();
-        if known.epoch != since.0 {
+        let mut entries = self.lock();
+        if entries.epoch != since.0 {
             return;
         }
-        if known.users.len() >= MAX_ENTRIES {
-            known.users.clear();
+        if entries.users.len() >= MAX_ENTRIES {
+            entries.users.clear();
         }
-        let until = (now + BELIEVED_FOR).min(end);
-        known.users.insert(hash.to_owned(), ((user.clone(), foreign), until));
+        let until = (now + ENTRY_LIFE).min(end);
+        entries.users.insert(hash.to_owned(), ((user.clone(), external), until));
     }
 
     pub(crate) fn clear(&self) {
-        let mut known = self.lock();
-        known.users.clear();
-        known.epoch += 1;
+        let mut entries = self.lock();
+        entries.users.clear();
+        entries.epoch += 1;
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, Entries> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Follows the event log and forgets everybody when a user has changed.
+/// Follows the event log and clears the cache when a user changes.
 pub(crate) async fn follow(db: Db, cache: std::sync::Weak<crate::app::Inner>) {
     let mut signal = db.event_signal();
     let users = event::Filter { kind: Some("user".into()), ..event::Filter::default() };
-    let mut seen = None;
+    let mut last_seq = None;
     while signal.changed().await.is_ok() {
         let Some(app) = cache.upgrade() else { return };
         let changed = async {
             let mut read = db.read().await?;
-            let after = match seen {
+            let after = match last_seq {
                 Some(seq) => seq,
                 None => event::last(&mut read).await?,
             };
             let (events, last) = event::next(&mut read, Scope::All, &users, after, 1000).await?;
-            Ok::<_, store::Error>((last, seen.is_none() || !events.is_empty()))
+            Ok::<_, store::Error>((last, last_seq.is_none() || !events.is_empty()))
         };
         match changed.await {
             Ok((last, changed)) => {
-                seen = Some(last);
+                last_seq = Some(last);
                 if changed {
                     app.cache.clear();
                 }

@@ -1,4 +1,4 @@
-//! Who calls: a bearer token or HTTP Basic, on every call that needs to know.
+//! Authentication of requests by bearer token or HTTP Basic.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -9,30 +9,30 @@ use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, header};
 use base::entropy;
 use data_encoding::BASE64;
-use engine::instance::asking::Asker;
+use engine::instance::commands;
 use model::cluster::Cluster;
 use model::event::Actor;
-use model::reason::By;
+use model::reason::Requester;
 use model::user::{Access, Role, User};
 use model::{ClusterId, OrganizationId};
 use store::{Scope, agent_token, token};
 
-use crate::oidc::{self, Foreign};
+use crate::oidc::{self, ExternalClaims};
 use crate::{App, Problem, account};
 
-/// Somebody who is signed in.
+/// An authenticated user.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
-    /// Who.
+    /// User.
     pub(crate) user: User,
-    /// The hash of the token, if it was one.
+    /// Hash of the login token, if one was used.
     pub(crate) token: Option<String>,
-    /// What the token says beside that, if it is of another provider.
-    pub(crate) foreign: Option<Arc<Foreign>>,
+    /// Additional claims, if an OIDC token was used.
+    pub(crate) external: Option<Arc<ExternalClaims>>,
 }
 
 impl Caller {
-    /// What the caller may see: its organization's things; everybody's for the administrator.
+    /// What the caller may see: its organization's objects; all objects for the administrator.
     pub(crate) fn scope(&self) -> Scope {
         match self.user.access {
             Access::Platform => Scope::All,
@@ -40,7 +40,7 @@ impl Caller {
         }
     }
 
-    /// The caller's organization, also for the administrator.
+    /// Scope of the caller's organization, also for the administrator.
     pub(crate) fn own(&self) -> Scope {
         Scope::Organization(self.user.organization_id)
     }
@@ -53,34 +53,34 @@ impl Caller {
         self.user.access == Access::Platform
     }
 
-    /// Does the caller administer its organization?
+    /// Whether the caller administers its organization.
     pub(crate) fn is_owner(&self) -> bool {
         self.user.role == Role::Owner || self.is_admin()
     }
 
     /// The caller as the requester of an instance.
-    pub(crate) fn asker(&self) -> Asker<'_> {
-        let account = self.foreign.as_ref().and_then(|foreign| foreign.account.as_deref());
-        Asker { user: &self.user, account }
+    pub(crate) fn requester(&self) -> commands::Caller<'_> {
+        let account = self.external.as_ref().and_then(|external| external.account.as_deref());
+        commands::Caller { user: &self.user, account }
     }
 
-    /// The caller as the one who deletes what belongs to this organization.
-    pub(crate) fn deletes_of(&self, organization: OrganizationId) -> By {
+    /// The actor of a deletion by the caller in this organization.
+    pub(crate) fn deletion_by(&self, organization: OrganizationId) -> Requester {
         let name = self.user.username.clone();
         if organization == self.user.organization_id {
-            By::User { name }
+            Requester::User { name }
         } else {
-            By::Administrator { name: Some(name) }
+            Requester::Administrator { name: Some(name) }
         }
     }
 
-    /// A shared cluster is everybody's to see and the administrator's to change.
+    /// Everyone may see a shared cluster; only the administrator may change it.
     pub(crate) fn may_change(&self, cluster: &Cluster) -> Result<(), Problem> {
         if cluster.organization_id.is_some() || self.is_admin() {
             return Ok(());
         }
         Err(Problem::forbidden(format!(
-            "The cluster {} is shared by all; only the platform administrator may change it.",
+            "Cluster {} is shared by all organizations; only the platform administrator may change it.",
             cluster.name
         )))
     }
@@ -89,14 +89,14 @@ impl Caller {
         if self.is_owner() {
             return Ok(());
         }
-        Err(Problem::forbidden("Only an owner of the organization may do this; ask one of them."))
+        Err(Problem::forbidden("Only an owner of the organization may do this."))
     }
 
-    pub(crate) fn must_be_admin(&self, what: &str) -> Result<(), Problem> {
+    pub(crate) fn must_be_admin(&self, action: &str) -> Result<(), Problem> {
         if self.is_admin() {
             return Ok(());
         }
-        Err(Problem::forbidden(format!("Only the platform administrator may {what}.")))
+        Err(Problem::forbidden(format!("Only the platform administrator may {action}.")))
     }
 }
 
@@ -106,7 +106,7 @@ impl FromRequestParts<App> for Caller {
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
         let Some((scheme, value)) = authorization(&parts.headers) else {
             return Err(Problem::unauthenticated(
-                "Sign in first: send Authorization: Bearer <token>, or user name and password as Basic.",
+                "Authentication required: send Authorization: Bearer <token>, or Basic credentials.",
             ));
         };
         if scheme.eq_ignore_ascii_case("bearer") {
@@ -115,11 +115,11 @@ impl FromRequestParts<App> for Caller {
         if scheme.eq_ignore_ascii_case("basic") {
             return by_password(app, value, address(&parts.extensions)).await;
         }
-        Err(Problem::unauthenticated("Only the schemes Bearer and Basic are understood."))
+        Err(Problem::unauthenticated("Unsupported authentication scheme; use Bearer or Basic."))
     }
 }
 
-/// The server, and who calls it: what nearly every handler takes.
+/// The application and the caller: the extractor of nearly every handler.
 pub(crate) struct Call<C = Caller>(pub(crate) App, pub(crate) C);
 
 impl<C: FromRequestParts<App>> FromRequestParts<App> for Call<C> {
@@ -130,7 +130,7 @@ impl<C: FromRequestParts<App>> FromRequestParts<App> for Call<C> {
     }
 }
 
-/// The scheme and the value of the `Authorization` header.
+/// Scheme and value of the `Authorization` header.
 pub(crate) fn authorization(headers: &HeaderMap) -> Option<(&str, &str)> {
     let text = headers.get(header::AUTHORIZATION)?.to_str().ok()?.trim();
     let (scheme, value) = text.split_once(' ')?;
@@ -140,48 +140,48 @@ pub(crate) fn authorization(headers: &HeaderMap) -> Option<(&str, &str)> {
 async fn by_token(app: &App, secret: &str) -> Result<Caller, Problem> {
     let (hash, now) = (entropy::hash(secret), app.db.now());
     let since = match app.cache.get(&hash, now) {
-        Ok((user, foreign)) => {
-            let token = foreign.is_none().then_some(hash);
-            return Ok(Caller { user, token, foreign });
+        Ok((user, external)) => {
+            let token = external.is_none().then_some(hash);
+            return Ok(Caller { user, token, external });
         }
         Err(since) => since,
     };
     if oidc::is_jwt(secret) {
-        let said = oidc::claims(app, secret).await?;
-        let (user, foreign) = oidc::user(app, &said).await?;
-        let foreign = Some(Arc::new(foreign));
-        app.cache.put(&hash, (&user, foreign.clone()), since, now, said.expires_at);
-        // There is no token here that could be ended.
-        return Ok(Caller { user, token: None, foreign });
+        let claims = oidc::claims(app, secret).await?;
+        let (user, external) = oidc::user(app, &claims).await?;
+        let external = Some(Arc::new(external));
+        app.cache.put(&hash, (&user, external.clone()), since, now, claims.expires_at);
+        // OIDC tokens cannot be revoked here.
+        return Ok(Caller { user, token: None, external });
     }
     let found = token::find(&mut app.db.read().await?, &hash, now).await?;
     let (user, expires_at) = found.ok_or_else(|| {
-        Problem::unauthenticated("The token is not valid or has ended; sign in again.")
+        Problem::unauthenticated("The token is invalid or expired; log in again.")
     })?;
     app.cache.put(&hash, (&user, None), since, now, expires_at);
-    Ok(Caller { user, token: Some(hash), foreign: None })
+    Ok(Caller { user, token: Some(hash), external: None })
 }
 
 async fn by_password(app: &App, value: &str, from: IpAddr) -> Result<Caller, Problem> {
-    let malformed = || Problem::unauthenticated("The Basic credentials can't be read.");
+    let malformed = || Problem::unauthenticated("The Basic credentials are malformed.");
     let bytes = BASE64.decode(value.as_bytes()).map_err(|_| malformed())?;
     let text = String::from_utf8(bytes).map_err(|_| malformed())?;
     let (username, password) = text.split_once(':').ok_or_else(malformed)?;
-    // Remembered under a name that a token can't have: those hash without a prefix.
+    // The prefix keeps these entries apart from tokens, which are hashed without one.
     let (hash, now) = (entropy::hash(&format!("basic {value}")), app.db.now());
     let since = match app.cache.get(&hash, now) {
-        Ok((user, foreign)) => return Ok(Caller { user, token: None, foreign }),
+        Ok((user, external)) => return Ok(Caller { user, token: None, external }),
         Err(since) => since,
     };
     let user = account::verify(app, username, password, from).await?;
     app.cache.put(&hash, (&user, None), since, now, now + Duration::from_mins(1));
-    Ok(Caller { user, token: None, foreign: None })
+    Ok(Caller { user, token: None, external: None })
 }
 
-/// The agent of one cluster.
+/// The agent of a cluster.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AgentCaller {
-    /// The only cluster that it speaks for.
+    /// The only cluster that the agent acts for.
     pub(crate) cluster: ClusterId,
 }
 
@@ -193,21 +193,19 @@ impl FromRequestParts<App> for AgentCaller {
         let Some((_, secret)) = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
         else {
             return Err(Problem::unauthenticated(
-                "Agents show the token of their cluster: send Authorization: Bearer <token>.",
+                "Agent authentication required: send the cluster's token as Authorization: Bearer <token>.",
             ));
         };
         let (hash, mut read) = (entropy::hash(secret), app.db.read().await?);
         let cluster = agent_token::find(&mut read, &hash, app.db.now()).await?;
         let cluster = cluster.ok_or_else(|| {
-            Problem::unauthenticated(
-                "The cluster's token is not valid or has expired; create another one.",
-            )
+            Problem::unauthenticated("The cluster token is invalid or expired; create a new one.")
         })?;
         Ok(Self { cluster })
     }
 }
 
-/// Where a request comes from.
+/// Source address of a request.
 pub(crate) struct From(pub(crate) IpAddr);
 
 impl<S: Send + Sync> FromRequestParts<S> for From {

@@ -1,4 +1,4 @@
-//! The OpenAPI documents and the pages built into the binary.
+//! OpenAPI documents and the web pages built into the binary.
 
 use axum::extract::Request;
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
@@ -11,7 +11,7 @@ use wire::problem::Problem as Document;
 use crate::Problem;
 use crate::fleet::error::Envelope;
 
-/// An OpenAPI document without paths.
+/// Creates an OpenAPI document without paths.
 pub(crate) fn blank(title: &str, description: &str) -> OpenApi {
     let info = InfoBuilder::new()
         .title(title)
@@ -34,17 +34,17 @@ pub(crate) fn blank(title: &str, description: &str) -> OpenApi {
         .build()
 }
 
-/// The same, with the sign-in of agents.
+/// Adds the authentication scheme of agents.
 pub(crate) fn with_cluster_token(mut document: OpenApi) -> OpenApi {
-    let about =
-        "The token of one cluster, for its agent: `POST /api/v1/clusters/{id}/token` makes it.";
-    let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(about)).build();
+    let description = "Token of a cluster's agent. Created by `POST /api/v1/clusters/{id}/token`.";
+    let scheme =
+        HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(description)).build();
     let components = document.components.get_or_insert_default();
     components.add_security_scheme("cluster_token", SecurityScheme::Http(scheme));
     document
 }
 
-/// The same, with errors as fleet managers have them instead of problems.
+/// Replaces problem documents by the error envelope of fleet managers.
 pub(crate) fn with_fleet_error(mut document: OpenApi) -> OpenApi {
     let components = document.components.get_or_insert_default();
     let mut problem = vec![(Document::name().into_owned(), Document::schema())];
@@ -56,12 +56,12 @@ pub(crate) fn with_fleet_error(mut document: OpenApi) -> OpenApi {
     document
 }
 
-/// The console and the documents' page.
+/// Serves the console and the API reference.
 pub(crate) fn page(request: &Request) -> Response {
     let Some(file) = console::file(request.uri().path()) else {
         return Problem::new(
             StatusCode::NOT_FOUND,
-            "There is nothing at this path; /docs lists what there is.",
+            "Path not found; see /docs for the API reference.",
         )
         .into_response();
     };
@@ -77,8 +77,8 @@ pub(crate) fn page(request: &Request) -> Response {
         fixed(header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         fixed(header::REFERRER_POLICY, "no-referrer"),
     ];
-    let seen = request.headers().get(header::IF_NONE_MATCH).and_then(|v| v.to_str().ok());
-    if seen.is_some_and(|seen| seen.contains(file.etag)) {
+    let known = request.headers().get(header::IF_NONE_MATCH).and_then(|v| v.to_str().ok());
+    if known.is_some_and(|known| known.contains(file.etag)) {
         return (StatusCode::NOT_MODIFIED, headers).into_response();
     }
     (headers, file.body).into_response()

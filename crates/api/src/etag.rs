@@ -1,7 +1,7 @@
-//! ETags: which version of what was asked for a caller has seen.
+//! ETags: optimistic concurrency control.
 //!
-//! They count changes that users make, not the status that workers write: a change is refused
-//! because somebody else made one, never because time went by.
+//! ETags count spec changes by users, not status updates by workers: a request fails only because
+//! of another user's change.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -9,23 +9,23 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 
 use crate::Problem;
 
-/// The header that names a generation.
+/// Header with the generation as ETag.
 pub(crate) fn etag(generation: i64) -> [(HeaderName, HeaderValue); 1] {
     let value = HeaderValue::from_str(&format!("\"{generation}\"")).expect("digits and quotes");
     [(header::ETAG, value)]
 }
 
-/// The generation that the caller wants to change, if it says so with `If-Match`.
+/// Generation expected by the caller, from `If-Match`.
 pub(crate) struct IfMatch(Option<i64>);
 
 impl IfMatch {
-    /// Fails if it is no longer that one.
+    /// Fails if the current generation differs.
     pub(crate) fn check(&self, generation: i64) -> Result<(), Problem> {
         match self.0 {
-            Some(seen) if seen != generation => Err(Problem::new(
+            Some(expected) if expected != generation => Err(Problem::new(
                 StatusCode::PRECONDITION_FAILED,
                 format!(
-                    "It was changed since you read it (ETag \"{generation}\", not \"{seen}\"); read it again."
+                    "The object has changed since it was read: its ETag is \"{generation}\", not \"{expected}\". Read it again."
                 ),
             )),
             _ => Ok(()),
@@ -43,8 +43,8 @@ impl<S: Send + Sync> FromRequestParts<S> for IfMatch {
             return Ok(Self(None));
         }
         let number = text.trim_start_matches("W/").trim_matches('"').parse();
-        number.map(|seen| Self(Some(seen))).map_err(|_| {
-            let detail = "If-Match must be an ETag that this server gave, such as \"3\".";
+        number.map(|expected| Self(Some(expected))).map_err(|_| {
+            let detail = "If-Match must be an ETag returned by this server, such as \"3\".";
             Problem::new(StatusCode::BAD_REQUEST, detail)
         })
     }

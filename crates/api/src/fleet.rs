@@ -1,8 +1,9 @@
-//! The public API of every kind in the catalog, `/api/{api}/v1`, as fleet managers have it.
+//! Public API of every kind in the catalog, `/api/{api}/v1`, compatible with fleet managers.
 //!
-//! Which kind is meant is read from the path: a catalog that is loaded anew needs no new routes. Unknown
-//! fields in a body are ignored; values that are not there are left out, never `null`. What the calls do
-//! is in `crate::instance`, which the platform API shares; here are only shapes, names and numbers.
+//! The path determines the kind, so a reloaded catalog needs no new routes. Unknown fields in a
+//! body are ignored; absent values are omitted, never `null`. The operations are in
+//! `crate::instance`, shared with the platform API; this module holds only types, names and error
+//! codes.
 
 pub(crate) mod admin;
 pub(crate) mod agent;
@@ -20,8 +21,8 @@ pub(crate) mod place;
 pub(crate) mod promote;
 pub(crate) mod root;
 pub(crate) mod service_account;
-pub(crate) mod sign_in;
 pub(crate) mod tenant;
+pub(crate) mod token;
 pub(crate) mod wire;
 
 use std::sync::Arc;
@@ -70,8 +71,8 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
             service_account::service_account_delete
         ))
         .routes(routes!(service_account::service_account_reset))
-        .routes(routes!(sign_in::sso_provider_get))
-        .routes(routes!(sign_in::token_create))
+        .routes(routes!(token::sso_provider_get))
+        .routes(routes!(token::token_create))
         .routes(routes!(cluster::enterprise_cluster_list, cluster::enterprise_cluster_register))
         .routes(routes!(cluster::enterprise_cluster_get, cluster::enterprise_cluster_deregister))
         .routes(routes!(cluster::enterprise_cluster_parameters))
@@ -91,19 +92,19 @@ fn admin_routes() -> OpenApiRouter<App> {
         .layer(axum::middleware::from_fn(admin::audit))
 }
 
-/// The kind whose API this path is in.
-pub(crate) fn family(app: &App, path: &str) -> Option<Arc<Kind>> {
+/// Returns the kind whose API contains this path.
+pub(crate) fn kind_of_path(app: &App, path: &str) -> Option<Arc<Kind>> {
     let api = path.strip_prefix("/api/")?.split('/').next()?;
     app.rules.catalog().by_api(api).cloned()
 }
 
-/// What is at a path of a kind's API that has no route: nothing, for those who are signed in.
-pub(crate) async fn nothing(app: &App, request: Request) -> Response {
+/// Response for a path without a route in a kind's API: not found, if authenticated.
+pub(crate) async fn not_found(app: &App, request: Request) -> Response {
     let (mut parts, _) = request.into_parts();
     match <Caller as axum::extract::FromRequestParts<App>>::from_request_parts(&mut parts, app)
         .await
     {
-        Ok(_) => Error::nothing_here(parts.uri.path()).into_response(),
+        Ok(_) => Error::path_not_found(parts.uri.path()).into_response(),
         Err(problem) => problem.into_response(),
     }
 }

@@ -1,7 +1,7 @@
-//! `Idempotency-Key`: a creating call that is repeated acts once and answers the same.
+//! `Idempotency-Key`: executes a repeated create request once and replays its response.
 //!
-//! The answer is kept in the transaction of the act itself, so there is no moment at which one
-//! exists without the other.
+//! The response is stored in the transaction of the operation itself: neither exists without the
+//! other.
 
 use axum::body::Body;
 use axum::extract::{FromRequestParts, Request};
@@ -12,35 +12,36 @@ use axum::response::{IntoResponse, Response};
 use base::entropy;
 use serde::Serialize;
 use store::Tx;
-use store::idempotency::{self, Answer};
+use store::idempotency::{self, StoredResponse};
 
-use crate::body::{limit, whole};
+use crate::body::{is_image, limit, read_body};
 use crate::caller::Caller;
 use crate::{App, Problem};
 
 const HEADER: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// The caller's key for this act, if it gave one.
-pub(crate) struct Once {
+/// The caller's idempotency key, if given.
+pub(crate) struct IdempotencyKey {
     key: Option<String>,
-    /// What is asked for, as a hash: the same key can't mean two things.
+    /// Hash of the request: a key must not be reused for a different request.
     request: String,
-    /// The status of the first answer.
+    /// Status of the first response.
     status: StatusCode,
 }
 
-/// What the middleware found out about the body.
+/// Hash of the request body, computed by the middleware.
 #[derive(Clone)]
 struct Digest(String);
 
-/// Hashes the bodies of requests that carry a key, before anybody reads them.
+/// Hashes the bodies of requests with a key before handlers read them.
 pub(crate) async fn digest(request: Request, next: Next) -> Response {
-    if !request.headers().contains_key(&HEADER) {
+    // Loading an image twice has the same result as loading it once.
+    if !request.headers().contains_key(&HEADER) || is_image(&request) {
         return next.run(request).await;
     }
     let (mut parts, body) = request.into_parts();
     let deadline = parts.extensions.get().copied();
-    let bytes = match whole(body, limit(parts.uri.path()), deadline).await {
+    let bytes = match read_body(body, limit(parts.uri.path()), deadline).await {
         Ok(bytes) => bytes,
         Err(problem) => return problem.into_response(),
     };
@@ -49,7 +50,7 @@ pub(crate) async fn digest(request: Request, next: Next) -> Response {
     next.run(Request::from_parts(parts, Body::from(bytes))).await
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Once {
+impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
@@ -67,26 +68,26 @@ impl<S: Send + Sync> FromRequestParts<S> for Once {
     }
 }
 
-impl Once {
-    /// Answers 202 instead of 201: what is asked for takes its time.
+impl IdempotencyKey {
+    /// Responds with 202 instead of 201, for long-running operations.
     pub(crate) fn accepted(self) -> Self {
         Self { status: StatusCode::ACCEPTED, ..self }
     }
 
-    /// The answer of before, if this was done already.
+    /// Returns the stored response if the request was already executed.
     pub(crate) async fn replay(
         &self,
         tx: &mut Tx,
         by: &Caller,
     ) -> Result<Option<Response>, Problem> {
         let Some(key) = &self.key else { return Ok(None) };
-        // Whoever sends the same at the same time waits here, and then finds the answer.
+        // A concurrent request with the same key waits here, then finds the response.
         tx.lock(&format!("idempotency/{}/{key}", by.user.id)).await?;
         let found = idempotency::get(tx, &by.user.id.to_string(), key).await?;
-        found.map(|answer| self.again(answer)).transpose()
+        found.map(|response| self.replayed(response)).transpose()
     }
 
-    /// Keeps the answer, makes the act durable, and answers.
+    /// Stores the response, commits the transaction and responds.
     pub(crate) async fn finish(
         self,
         app: &App,
@@ -95,50 +96,53 @@ impl Once {
         body: &impl Serialize,
         headers: impl axum::response::IntoResponseParts,
     ) -> Result<Response, Problem> {
-        self.finish_showing(app, tx, by, body, body, headers).await
+        self.finish_with_secret(app, tx, by, body, body, headers).await
     }
 
-    /// The same, for an answer that shows more than may be kept.
-    pub(crate) async fn finish_showing(
+    /// Same as `finish`, for a response with secrets that must not be stored.
+    pub(crate) async fn finish_with_secret(
         self,
         app: &App,
         mut tx: Tx,
         by: &Caller,
-        kept: &impl Serialize,
-        shown: &impl Serialize,
+        stored: &impl Serialize,
+        returned: &impl Serialize,
         headers: impl axum::response::IntoResponseParts,
     ) -> Result<Response, Problem> {
-        let kept = serde_json::to_string(kept).expect("answers are plain data");
-        let shown = serde_json::to_string(shown).expect("answers are plain data");
+        let stored = serde_json::to_string(stored).expect("responses are plain data");
+        let returned = serde_json::to_string(returned).expect("responses are plain data");
         let status = self.status;
         if let Some(key) = &self.key {
             let owner = by.user.id.to_string();
             let request = self.request.clone();
-            let answer = Answer { request, status: status.as_u16().into(), body: kept };
-            if !idempotency::create(&mut tx, &owner, key, &answer).await? {
-                // The same call came twice at once and the other was faster: undo this one.
+            let response = StoredResponse { request, status: status.as_u16().into(), body: stored };
+            if !idempotency::create(&mut tx, &owner, key, &response).await? {
+                // A concurrent request with the same key was faster: roll back this one.
                 drop(tx);
                 let found = idempotency::get(&mut app.db.read().await?, &owner, key).await?;
-                let answer = found
-                    .ok_or_else(|| Problem::conflict("The same call is under way; try again."))?;
-                return self.again(answer);
+                let response = found.ok_or_else(|| {
+                    Problem::conflict(
+                        "A request with the same Idempotency-Key is in progress; try again.",
+                    )
+                })?;
+                return self.replayed(response);
             }
         }
         tx.commit().await?;
-        Ok((status, headers, json(shown)).into_response())
+        Ok((status, headers, json(returned)).into_response())
     }
 
-    fn again(&self, answer: Answer) -> Result<Response, Problem> {
-        if answer.request != self.request {
+    fn replayed(&self, response: StoredResponse) -> Result<Response, Problem> {
+        if response.request != self.request {
             return Err(Problem::new(
                 StatusCode::UNPROCESSABLE_ENTITY,
-                "This Idempotency-Key was used for another request; use a new key for a new request.",
+                "This Idempotency-Key was already used for a different request; use a new key.",
             ));
         }
         let replayed = HeaderName::from_static("idempotency-replayed");
-        let status = u16::try_from(answer.status).ok().and_then(|s| StatusCode::from_u16(s).ok());
+        let status = u16::try_from(response.status).ok().and_then(|s| StatusCode::from_u16(s).ok());
         let status = status.unwrap_or(StatusCode::CREATED);
-        Ok((status, [(replayed, HeaderValue::from_static("true"))], json(answer.body))
+        Ok((status, [(replayed, HeaderValue::from_static("true"))], json(response.body))
             .into_response())
     }
 }

@@ -1,8 +1,8 @@
-//! What can be done with instances, whichever API it is asked through.
+//! Instance operations shared by the API families.
 //!
-//! The APIs differ in shapes and in how they say no; the rules, and the order in which they are looked
-//! at, are here. Names, quota and regions' limits are decided where the row is inserted: what is looked
-//! at before only makes for a better answer.
+//! The APIs differ in types and error formats; the rules and their order are here. Names, quota and
+//! regional limits are enforced where the row is inserted: earlier checks only improve the error
+//! message.
 
 mod promotion;
 
@@ -15,46 +15,47 @@ use store::{Scope, Tx};
 use crate::App;
 use crate::caller::Caller;
 
-pub(crate) use engine::instance::asking::{
-    Refused, Wanted, organization_holder, region_holder, trial_holder,
+pub(crate) use engine::instance::commands::{
+    CreateError, NewInstanceRequest, organization_holder, region_holder, trial_holder,
 };
 pub(crate) use promotion::{Promotion, promote};
 
-/// May the caller change or delete this instance? Its owner may, and the organization's owners.
+/// Whether the caller may change or delete this instance: its owner and the organization's owners
+/// may.
 pub(crate) fn may_change(caller: &Caller, instance: &Instance) -> bool {
     instance.owner == caller.user.username || caller.user.role == Role::Owner || caller.is_admin()
 }
 
-/// What of an instance shall change.
+/// Fields to update.
 #[derive(Debug, Default)]
 pub(crate) struct Change {
-    /// Its owner, by name.
+    /// Owner, by username.
     pub(crate) owner: Option<String>,
-    /// Must clients sign in again from time to time?
+    /// Whether clients must reauthenticate periodically.
     pub(crate) reauthentication: Option<bool>,
 }
 
-/// The instance of this kind, which nobody else changes until the end.
-pub(crate) async fn take(
+/// Locks the instance of this kind until the end of the transaction.
+pub(crate) async fn lock(
     tx: &mut Tx,
     scope: Scope,
     kind: &Kind,
     id: InstanceId,
-) -> Result<Instance, Refused> {
-    let found = store::instance::take(tx, scope, id).await?;
-    if found.kind == kind.name {
-        return Ok(found);
+) -> Result<Instance, CreateError> {
+    let instance = store::instance::lock(tx, scope, id).await?;
+    if instance.kind == kind.name {
+        return Ok(instance);
     }
     Err(store::Error::not_found("instance", id).into())
 }
 
-/// Changes an instance that the caller may change.
+/// Updates an instance that the caller may change.
 pub(crate) async fn change(
     app: &App,
     tx: &mut Tx,
     instance: &mut Instance,
     change: &Change,
-) -> Result<(), Refused> {
+) -> Result<(), CreateError> {
     let mut changed = instance.clone();
     if let Some(owner) = &change.owner {
         changed.owner = member(app, tx, instance, owner).await?;
@@ -68,17 +69,18 @@ pub(crate) async fn change(
     Ok(store::instance::save(tx, instance, "updated").await?)
 }
 
-/// The user of that name, who must be of the instance's organization and may have instances.
+/// Returns the user with this name, who must belong to the instance's organization and may own
+/// instances.
 async fn member(
     app: &App,
     tx: &mut Tx,
     instance: &Instance,
     name: &str,
-) -> Result<String, Refused> {
+) -> Result<String, CreateError> {
     if name.is_empty() {
-        return Err(Refused::OwnerMissing);
+        return Err(CreateError::OwnerMissing);
     }
-    let unknown = || Refused::OwnerUnknown;
+    let unknown = || CreateError::OwnerUnknown;
     if name.chars().any(char::is_control) {
         return Err(unknown());
     }
@@ -87,7 +89,7 @@ async fn member(
         return Err(unknown());
     }
     if app.rules.is_denied(tx, &user.username).await? {
-        return Err(Refused::OwnerDenied);
+        return Err(CreateError::OwnerDenied);
     }
     Ok(user.username)
 }

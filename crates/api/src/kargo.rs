@@ -1,4 +1,5 @@
-//! The Kargo API: unversioned, with its own historical words. Unknown fields in a body are ignored.
+//! The Kargo API: unversioned, with its historical field names. Unknown fields in a body are
+//! ignored.
 
 pub(crate) mod cluster;
 pub(crate) mod deployment;
@@ -11,8 +12,8 @@ use utoipa_axum::routes;
 
 use crate::App;
 
-/// The first words of this family's paths. They end in a slash, as written; it may be left out.
-pub(crate) const WORDS: [&str; 4] = ["user", "organization", "cluster", "deployment"];
+/// First path segments of this API. Paths end in a slash, which may be omitted.
+pub(crate) const PREFIXES: [&str; 4] = ["user", "organization", "cluster", "deployment"];
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()

@@ -1,8 +1,7 @@
-//! The HTTP APIs: what comes in is checked, authorised and written down as intent; workers do the
-//! rest.
+//! HTTP APIs: validate and authorise requests and record the desired state; workers do the rest.
 //!
-//! One module per family: `kargo` (unversioned), `platform` (`/api/v1`), `fleet` (`/api/{api}/v1` for every
-//! kind of the catalog). No SQL is known here.
+//! One module per API family: `kargo` (unversioned), `platform` (`/api/v1`), `fleet`
+//! (`/api/{api}/v1` for every kind in the catalog). No SQL here.
 
 mod account;
 mod admin;
@@ -15,6 +14,7 @@ mod docs;
 mod etag;
 mod fleet;
 mod idempotency;
+mod images;
 mod instance;
 mod kargo;
 mod logs;
@@ -40,12 +40,13 @@ use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
-pub use app::{App, Parts, Publishers, Settings, SignIn};
+pub use app::{App, Parts, Publishers, Settings, SsoEndpoints};
+pub use images::{ImageResult, Images, NoImages};
 pub use logs::{Lines, Logs, NoLogs};
 pub use problem::Problem;
 pub use serve::serve;
 
-/// The OpenAPI documents, by name.
+/// Returns the OpenAPI documents by name.
 pub fn documents() -> [(&'static str, OpenApi); 3] {
     [
         ("kargo", kargo_family().split_for_parts().1),
@@ -55,29 +56,28 @@ pub fn documents() -> [(&'static str, OpenApi); 3] {
 }
 
 fn kargo_family() -> OpenApiRouter<App> {
-    let about = "Clusters and deployments for teams: the Kargo API. Numbers may be JSON numbers, \
-                 text with blanks, or quantities such as 500m and 4Gi.";
-    OpenApiRouter::with_openapi(docs::blank("Paddock: Kargo", about)).merge(kargo::routes())
+    let description = "Clusters and deployments for teams: the Kargo API. Numbers may be JSON numbers, \
+                 strings with blanks, or quantities such as 500m and 4Gi.";
+    OpenApiRouter::with_openapi(docs::blank("Paddock: Kargo", description)).merge(kargo::routes())
 }
 
 fn platform_family() -> OpenApiRouter<App> {
-    let about = "Everything, versioned. Errors are problem documents (RFC 9457); unknown fields in a \
-                 body are an error; lists go on with `after`; creating calls of who is signed in take an Idempotency-Key; \
-                 changes take If-Match.";
-    let document = docs::with_cluster_token(docs::blank("Paddock: platform", about));
+    let description = "The complete API, versioned. Errors are problem documents (RFC 9457). Unknown fields in a \
+                 body are rejected. Lists are paged with `after`. Authenticated create requests accept an \
+                 Idempotency-Key, updates accept If-Match.";
+    let document = docs::with_cluster_token(docs::blank("Paddock: platform", description));
     OpenApiRouter::with_openapi(document).merge(platform::routes())
 }
 
 fn fleet_family() -> OpenApiRouter<App> {
-    let about = "Managed services, one API for each kind in the catalog, as fleet managers have it. Unknown \
-                 fields in a body are ignored, values that are not there are left out, and what takes long \
-                 must be asked for with `async=true`.";
-    let document = docs::with_fleet_error(docs::blank("Paddock: managed services", about));
+    let description = "Managed services: one API per kind in the catalog, compatible with fleet managers. Unknown \
+                 fields in a body are ignored, absent values are omitted, and long-running operations \
+                 require `async=true`.";
+    let document = docs::with_fleet_error(docs::blank("Paddock: managed services", description));
     let document = docs::with_cluster_token(document);
     OpenApiRouter::with_openapi(document).merge(fleet::routes())
 }
 
-/// The server's routes.
 fn router(app: App) -> Router {
     let (kargo, kargo_document) = kargo_family().split_for_parts();
     let (platform, platform_document) = platform_family().split_for_parts();
@@ -96,27 +96,27 @@ fn router(app: App) -> Router {
         .with_state(app)
 }
 
-/// What is at paths without a route: pages, or nothing, as the family of the path says it.
+/// Handles paths without a route: web pages, or an error in the format of the path's family.
 async fn fallback(State(app): State<App>, request: Request) -> Response {
-    match fleet::family(&app, request.uri().path()) {
-        Some(_) => fleet::nothing(&app, request).await,
+    match fleet::kind_of_path(&app, request.uri().path()) {
+        Some(_) => fleet::not_found(&app, request).await,
         None => docs::page(&request),
     }
 }
 
-/// Gives paths their one spelling: the Kargo API's end in a slash, all others don't.
-fn one_spelling(mut request: Request) -> Request {
+/// Normalizes the path: Kargo paths end in a slash, all others do not.
+fn normalize_path(mut request: Request) -> Request {
     let path = request.uri().path();
     let bare = path.trim_end_matches('/');
     let first = bare.split('/').nth(1).unwrap_or_default();
-    let wanted = match bare {
+    let normalized = match bare {
         "" => "/".to_owned(),
-        _ if kargo::WORDS.contains(&first) => format!("{bare}/"),
+        _ if kargo::PREFIXES.contains(&first) => format!("{bare}/"),
         _ => bare.to_owned(),
     };
-    if wanted != path {
+    if normalized != path {
         let query = request.uri().query().map(|query| format!("?{query}")).unwrap_or_default();
-        if let Ok(uri) = format!("{wanted}{query}").parse::<Uri>() {
+        if let Ok(uri) = format!("{normalized}{query}").parse::<Uri>() {
             *request.uri_mut() = uri;
         }
     }

@@ -1,16 +1,17 @@
-//! Where logs come from.
+//! Log sources.
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use model::ReplicaId;
 use model::log::{LogLine, LogsFrom};
 
-/// Lines of a log, as they come.
+/// Stream of log lines.
 pub type Lines = BoxStream<'static, LogLine>;
 
-/// Knows what the replicas on this machine say.
+/// Source of the logs of local replicas.
 pub trait Logs: Send + Sync {
-    /// What a replica said and, to who follows, what it says; or why nobody can tell, as a sentence.
+    /// Returns a replica's log, followed by new lines if `follow` is set; or the reason why it is
+    /// not available.
     fn logs(
         &self,
         replica: ReplicaId,
@@ -19,12 +20,12 @@ pub trait Logs: Send + Sync {
     ) -> BoxFuture<'_, Result<Lines, String>>;
 }
 
-/// For a server without an agent of its own.
+/// Log source of a server without a local agent.
 pub struct NoLogs;
 
 impl Logs for NoLogs {
     fn logs(&self, _: ReplicaId, _: LogsFrom, _: bool) -> BoxFuture<'_, Result<Lines, String>> {
-        let reason = "This server has no agent that could tell.";
+        let reason = "This server has no local agent to read logs from.";
         Box::pin(async move { Err(reason.to_owned()) })
     }
 }

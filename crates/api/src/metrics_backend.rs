@@ -1,4 +1,4 @@
-//! Where the metrics of instances are kept, if somewhere: a system like Prometheus.
+//! Backend for the metrics of instances: a system like Prometheus.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,44 +8,44 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use model::Time;
 
-/// Which series are wanted: those of one namespace.
+/// Query for the series of one namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
-    /// The instance's namespace.
+pub struct SeriesQuery {
+    /// Namespace of the instance.
     pub namespace: String,
-    /// Their names; all when there is none.
+    /// Metric names; all if empty.
     pub names: Vec<String>,
-    /// From when to when, and how far apart; none means now.
+    /// Time range; only the current values if `None`.
     pub range: Option<Range>,
 }
 
-/// A stretch of time.
+/// A time range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Range {
-    /// From.
+    /// Start time.
     pub start: Time,
-    /// To.
+    /// End time.
     pub end: Time,
-    /// How far apart the values are.
+    /// Interval between values.
     pub step: Duration,
 }
 
-/// The values of one series.
+/// A time series.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// Its labels; its name is `__name__`.
+    /// Labels; `__name__` holds the metric name.
     pub labels: BTreeMap<String, String>,
-    /// When it was how much.
+    /// Values with their times.
     pub values: Vec<(Time, f64)>,
 }
 
-/// A system that keeps metrics.
+/// A metrics backend.
 pub trait Backend: Send + Sync {
-    /// The series that are wanted, or why they are not to be had.
-    fn series<'a>(&'a self, wanted: &'a Wanted) -> BoxFuture<'a, Result<Vec<Series>, String>>;
+    /// Returns the requested series, or the reason why they are not available.
+    fn series<'a>(&'a self, wanted: &'a SeriesQuery) -> BoxFuture<'a, Result<Vec<Series>, String>>;
 }
 
-/// The system that keeps metrics, if there is one.
+/// The metrics backend, if one is configured.
 #[derive(Clone, Default)]
 pub struct MetricsBackend(pub Option<Arc<dyn Backend>>);
 

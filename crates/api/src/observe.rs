@@ -1,5 +1,5 @@
-//! Around every request: an id, a line in the log, a measurement, a time limit, and the writing-out
-//! of problems.
+//! Middleware around every request: request ID, log line, metrics, time limit, and rendering of
+//! problem documents.
 
 use std::time::Duration;
 
@@ -18,11 +18,11 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 use store::work;
 
-use crate::body::Deadline;
+use crate::body::{Deadline, timeout};
 use crate::{App, Problem, fleet};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// The longest value of one header.
+/// Maximum length of a header value.
 const HEADER_LIMIT: usize = 8 * 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -32,7 +32,7 @@ struct Labels {
     status: u16,
 }
 
-/// The API's series, and the whole registry.
+/// API metrics and the registry of all metrics.
 pub(crate) struct Metrics {
     registry: Registry,
     requests: Family<Labels, Counter>,
@@ -41,9 +41,9 @@ pub(crate) struct Metrics {
     failing: Gauge,
     instances: Family<Census, Gauge>,
     pool_clusters: Family<PoolCensus, Gauge>,
-    foreign_up: Family<System, Gauge>,
-    foreign_asked: Family<System, Gauge>,
-    foreign_failed: Family<System, Gauge>,
+    external_up: Family<System, Gauge>,
+    external_requests: Family<System, Gauge>,
+    external_failures: Family<System, Gauge>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -71,23 +71,26 @@ impl Metrics {
         let seconds = Histogram::new(exponential_buckets(0.000_25, 4.0, 10));
         let (queue, failing) = (Gauge::default(), Gauge::default());
         registry.register("http_requests", "Requests by route and status", requests.clone());
-        registry.register("http_seconds", "How long requests took", seconds.clone());
+        registry.register("http_seconds", "Request duration", seconds.clone());
         registry.register("work_queue", "Keys in the work queue", queue.clone());
-        registry.register("work_failing", "Keys whose last step failed", failing.clone());
+        registry.register("work_failing", "Keys whose last reconciliation failed", failing.clone());
         let instances = Family::<Census, Gauge>::default();
         registry.register("instances", "Instances by kind and status", instances.clone());
         let pool_clusters = Family::<PoolCensus, Gauge>::default();
-        let help = "Clusters by the pool that made them and status";
+        let help = "Clusters by pool and status";
         registry.register("pool_clusters", help, pool_clusters.clone());
-        let mut of_foreign = |name: &str, help: &str| {
+        let mut external_gauge = |name: &str, help: &str| {
             let family = Family::<System, Gauge>::default();
             registry.register(name, help, family.clone());
             family
         };
-        let foreign_up = of_foreign("foreign_up", "Whether a foreign system answered last time");
-        let foreign_asked = of_foreign("foreign_asked", "How often a foreign system was asked");
-        let foreign_failed =
-            of_foreign("foreign_failed", "How often it was down, slow or confused");
+        let external_up = external_gauge(
+            "foreign_up",
+            "Whether the last request to the external system succeeded",
+        );
+        let external_requests = external_gauge("foreign_asked", "Requests to the external system");
+        let external_failures =
+            external_gauge("foreign_failed", "Failed requests to the external system");
         Self {
             registry,
             requests,
@@ -96,9 +99,9 @@ impl Metrics {
             failing,
             instances,
             pool_clusters,
-            foreign_up,
-            foreign_asked,
-            foreign_failed,
+            external_up,
+            external_requests,
+            external_failures,
         }
     }
 
@@ -108,25 +111,25 @@ impl Metrics {
     }
 }
 
-/// All series, as Prometheus reads them.
+/// Renders all metrics in the OpenMetrics format.
 pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, Problem> {
     let (queue, failing) = work::depth(&mut app.db.read().await?).await?;
     app.metrics.queue.set(queue);
     app.metrics.failing.set(failing);
     count_instances(&app).await?;
     count_pool_clusters(&app).await?;
-    watch_foreign(&app);
+    update_external(&app);
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &app.metrics.registry).map_err(|_| {
-        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "The metrics can't be written.")
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "Encoding the metrics failed.")
     })?;
     let format = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     Ok(([(header::CONTENT_TYPE, HeaderValue::from_static(format))], text).into_response())
 }
 
 async fn count_instances(app: &App) -> Result<(), Problem> {
-    let census = store::instance::census(&mut app.db.read().await?).await?;
-    // What there is none of any more is not shown.
+    let census = store::instance::count_by_status(&mut app.db.read().await?).await?;
+    // Drop series whose count is zero now.
     app.metrics.instances.clear();
     for (kind, status, count) in census {
         let labels = Census { kind, status: status.as_str() };
@@ -145,35 +148,35 @@ async fn count_pool_clusters(app: &App) -> Result<(), Problem> {
     Ok(())
 }
 
-fn watch_foreign(app: &App) {
-    for system in &app.foreign {
+fn update_external(app: &App) {
+    for system in &app.external_systems {
         let labels = System { system: system.name().to_owned() };
         let (counts, is_up) = (system.counts(), system.health() == Health::Up);
         let number = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
-        app.metrics.foreign_up.get_or_create(&labels).set(i64::from(is_up));
-        app.metrics.foreign_asked.get_or_create(&labels).set(number(counts.asked));
-        app.metrics.foreign_failed.get_or_create(&labels).set(number(counts.failed));
+        app.metrics.external_up.get_or_create(&labels).set(i64::from(is_up));
+        app.metrics.external_requests.get_or_create(&labels).set(number(counts.calls));
+        app.metrics.external_failures.get_or_create(&labels).set(number(counts.failures));
     }
 }
 
-/// The middleware.
+/// Middleware that observes every request.
 pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let started = base::monotonic();
-    let limit = app.settings.request_timeout;
+    let limit = timeout(&request, app.settings.request_timeout);
     request.extensions_mut().insert(Deadline(started + limit));
-    let id = format!("{:016x}", entropy::noise(app.db.entropy()));
-    let method = known(request.method());
+    let id = format!("{:016x}", entropy::random_u64(app.db.entropy()));
+    let method = method_label(request.method());
     let path = request.uri().path().to_owned();
     let matched = request.extensions().get::<MatchedPath>();
     let route = matched.map_or_else(|| "none".to_owned(), |matched| matched.as_str().to_owned());
-    let mut response = match overlong(&request) {
+    let mut response = match reject_long_header(&request) {
         Some(refusal) => refusal,
         None => {
             let response = tokio::time::timeout(limit, next.run(request)).await;
-            response.unwrap_or_else(|_| late(limit))
+            response.unwrap_or_else(|_| timed_out(limit))
         }
     };
-    match fleet::family(&app, &path) {
+    match fleet::kind_of_path(&app, &path) {
         Some(kind) => {
             let operation = app.db.id::<Xid>().to_string();
             fleet::wire::finish(&mut response, &kind, &operation);
@@ -181,7 +184,7 @@ pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: 
         None => write_problem(&mut response, &id),
     }
     let took = started.elapsed();
-    // Not the query: it may hold an invite's code.
+    // Without the query, which may contain an invite code.
     tracing::info!(
         request.id = id,
         method,
@@ -196,8 +199,8 @@ pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: 
     response
 }
 
-/// The method, if it is one of HTTP's own: callers must not be able to make up series.
-fn known(method: &Method) -> &'static str {
+/// Label of the HTTP method: arbitrary methods must not create new series.
+fn method_label(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
         Method::POST => "POST",
@@ -210,20 +213,22 @@ fn known(method: &Method) -> &'static str {
     }
 }
 
-/// Refuses a header that nobody needs to be so long.
-fn overlong(request: &Request) -> Option<Response> {
+/// Rejects a request with an overlong header.
+fn reject_long_header(request: &Request) -> Option<Response> {
     let (name, _) = request.headers().iter().find(|(_, value)| value.len() > HEADER_LIMIT)?;
     let detail = format!("The header {name} is longer than {HEADER_LIMIT} bytes.");
     Some(Problem::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, detail).into_response())
 }
 
-fn late(limit: Duration) -> Response {
-    let detail = format!("It took longer than {} s; it may still be done.", limit.as_secs());
+fn timed_out(limit: Duration) -> Response {
+    let detail =
+        format!("The request timed out after {} s; it may still complete.", limit.as_secs());
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).into_response()
 }
 
 fn write_problem(response: &mut Response, id: &str) {
-    let Some(problem) = response.extensions_mut().remove::<Problem>().or_else(|| unnamed(response))
+    let Some(problem) =
+        response.extensions_mut().remove::<Problem>().or_else(|| framework_problem(response))
     else {
         return;
     };
@@ -234,8 +239,8 @@ fn write_problem(response: &mut Response, id: &str) {
     *response.body_mut() = body.into();
 }
 
-/// What the framework itself refuses.
-fn unnamed(response: &Response) -> Option<Problem> {
+/// Problem for an error response of the framework itself.
+fn framework_problem(response: &Response) -> Option<Problem> {
     let kind = response.headers().get(header::CONTENT_TYPE);
     let status = response.status();
     if status.as_u16() < 400 || kind.is_some_and(|kind| kind.as_bytes().ends_with(b"json")) {
@@ -243,20 +248,20 @@ fn unnamed(response: &Response) -> Option<Problem> {
     }
     let detail = match status {
         StatusCode::METHOD_NOT_ALLOWED => {
-            "This path does not take this method; /docs lists what it takes."
+            "Method not allowed for this path; see /docs for the API reference."
         }
-        StatusCode::BAD_REQUEST => "The request's path can't be read.",
-        _ => status.canonical_reason().unwrap_or("It can't be done."),
+        StatusCode::BAD_REQUEST => "The request path is malformed.",
+        _ => status.canonical_reason().unwrap_or("The request failed."),
     };
     Some(Problem::new(status, detail))
 }
 
-/// What a panic in a handler becomes.
+/// Converts a panic in a handler into a response.
 pub(crate) fn panicked(_: Box<dyn std::any::Any + Send + 'static>) -> Response {
-    tracing::error!("a handler panicked");
+    tracing::error!("request handler panicked");
     Problem::new(
         StatusCode::INTERNAL_SERVER_ERROR,
-        "Something is wrong on our side; it has been logged.",
+        "Internal error; details are in the server log.",
     )
     .into_response()
 }

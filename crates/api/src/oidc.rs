@@ -1,7 +1,7 @@
-//! Signing in elsewhere: tokens (JWT) of OpenID providers, and who their bearers are here.
+//! OIDC logins: verification of JWTs and mapping of their bearers to users.
 //!
-//! How a token is verified is not known here. Users and organizations are made when they are first
-//! seen; what a token says of its bearer's rights counts for as long as that token does.
+//! How a token is verified is not known here. Users and organizations are created at the first
+//! login; the rights claimed by a token apply as long as that token is valid.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,53 +10,53 @@ use futures_util::future::BoxFuture;
 use model::Time;
 use model::event::Actor;
 use model::user::{Role, User};
-use store::foreign::{self, Newcomer};
+use store::external_identity::{self, NewExternalUser};
 
 use crate::{App, Problem};
 
-/// Who somebody is, according to their token.
+/// Claims of a verified token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claims {
-    /// Who issued the token.
+    /// Token issuer.
     pub issuer: String,
-    /// The bearer's id at the issuer.
+    /// User ID at the issuer.
     pub subject: String,
-    /// The name that they sign in with.
+    /// Username.
     pub username: Option<String>,
-    /// Their name for people.
+    /// Display name.
     pub name: Option<String>,
-    /// Their organization.
+    /// Organization.
     pub organization: Option<String>,
-    /// Their account.
+    /// Account.
     pub account: Option<String>,
-    /// Whether they administer the organization.
+    /// Whether the user administers the organization.
     pub is_org_admin: bool,
-    /// The client that got the token.
+    /// Client that obtained the token.
     pub client_id: Option<String>,
-    /// Their roles.
+    /// Roles.
     pub roles: Vec<String>,
-    /// Until when the token holds.
+    /// Expiry time of the token.
     pub expires_at: Time,
 }
 
-/// Why a token is not accepted, as a sentence.
+/// Reason why a token was rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Denied {
-    /// It is no good.
+pub enum TokenRejection {
+    /// The token is invalid.
     #[error("{0}")]
     Invalid(String),
-    /// The issuer can't be asked at the moment: the same token may be good later.
+    /// The issuer is unavailable: the token may be valid later.
     #[error("{0}")]
     Unavailable(String),
 }
 
 /// Verifies tokens.
 pub trait Verify: Send + Sync {
-    /// Who the token belongs to, if it is good now.
-    fn verify<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Claims, Denied>>;
+    /// Returns the claims of the token if it is valid now.
+    fn verify<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Claims, TokenRejection>>;
 }
 
-/// What verifies tokens, if sign-ins elsewhere are accepted.
+/// Token verifier, if OIDC logins are enabled.
 #[derive(Clone, Default)]
 pub struct Oidc(pub Option<Arc<dyn Verify>>);
 
@@ -66,72 +66,73 @@ impl fmt::Debug for Oidc {
     }
 }
 
-/// What a token of elsewhere says beside who its bearer is.
+/// Additional claims of an OIDC token.
 #[derive(Debug, Default)]
-pub(crate) struct Foreign {
-    /// Their account there.
+pub(crate) struct ExternalClaims {
+    /// Account at the issuer.
     pub(crate) account: Option<String>,
 }
 
-/// Does it look like a token of an OpenID provider? Ours have no dots.
+/// Whether the token looks like a JWT. Login tokens contain no dots.
 pub(crate) fn is_jwt(token: &str) -> bool {
     token.split('.').count() == 3
 }
 
-/// What a token says; nothing if it is not accepted.
+/// Returns the claims of a token that is accepted.
 pub(crate) async fn claims(app: &App, token: &str) -> Result<Claims, Problem> {
     let Some(verify) = &app.settings.oidc.0 else {
-        let detail = "Tokens of other providers are not accepted here; sign in to Paddock.";
+        let detail = "This server does not accept OIDC tokens; log in to Paddock.";
         return Err(Problem::unauthenticated(detail));
     };
     verify.verify(token).await.map_err(|denied| match denied {
-        Denied::Invalid(why) => {
-            Problem::unauthenticated(format!("The token is not accepted: {why}."))
+        TokenRejection::Invalid(why) => {
+            Problem::unauthenticated(format!("The token was rejected: {why}."))
         }
-        Denied::Unavailable(why) => {
-            Problem::unavailable(format!("The token can't be checked right now: {why}."))
+        TokenRejection::Unavailable(why) => {
+            Problem::unavailable(format!("The token cannot be verified right now: {why}."))
         }
     })
 }
 
-/// Who the bearer of a token is here; made if it was never seen.
-pub(crate) async fn user(app: &App, said: &Claims) -> Result<(User, Foreign), Problem> {
-    let Some(organization) = said.organization.clone().filter(|id| !id.is_empty()) else {
-        let detail = "The token does not say which organization its bearer is of.";
+/// Returns the user of a token; creates it at the first login.
+pub(crate) async fn user(app: &App, claims: &Claims) -> Result<(User, ExternalClaims), Problem> {
+    let Some(organization) = claims.organization.clone().filter(|id| !id.is_empty()) else {
+        let detail = "The token has no organization claim.";
         return Err(Problem::unauthenticated(detail));
     };
-    let id = format!("{}|{}", said.issuer, said.subject);
-    let role = if said.is_org_admin { Role::Owner } else { Role::Member };
-    let known = foreign::find(&mut app.db.read().await?, &id).await.map_err(gone)?;
-    let user = match known {
+    let id = format!("{}|{}", claims.issuer, claims.subject);
+    let role = if claims.is_org_admin { Role::Owner } else { Role::Member };
+    let existing =
+        external_identity::find(&mut app.db.read().await?, &id).await.map_err(rejected)?;
+    let user = match existing {
         Some(user) => user,
-        None => admit(app, said, &id, &organization, role).await?,
+        None => create_user(app, claims, &id, &organization, role).await?,
     };
-    // What the token says of rights counts, not what was true when its bearer was first seen.
+    // The token's rights apply, not those at the first login.
     let user = User { role, ..user };
-    Ok((user, Foreign { account: said.account.clone() }))
+    Ok((user, ExternalClaims { account: claims.account.clone() }))
 }
 
-async fn admit(
+async fn create_user(
     app: &App,
-    said: &Claims,
+    claims: &Claims,
     id: &str,
     organization: &str,
     role: Role,
 ) -> Result<User, Problem> {
-    let username = said.username.as_deref().unwrap_or(&said.subject);
-    let display_name = said.name.as_deref().unwrap_or(username);
-    let new = Newcomer { id, organization, username, display_name, role };
+    let username = claims.username.as_deref().unwrap_or(&claims.subject);
+    let display_name = claims.name.as_deref().unwrap_or(username);
+    let new = NewExternalUser { id, organization, username, display_name, role };
     let mut tx = app.db.begin(Actor::Anonymous).await?;
-    let user = foreign::admit(&mut tx, &new).await.map_err(gone)?;
+    let user = external_identity::create_user(&mut tx, &new).await.map_err(rejected)?;
     tx.commit().await?;
     Ok(user)
 }
 
-/// Who was removed can't come back by itself.
-fn gone(error: store::Error) -> Problem {
+/// A removed user cannot log in again.
+fn rejected(error: store::Error) -> Problem {
     match error {
-        store::Error::Conflict(why) => Problem::unauthenticated(format!("Not accepted: {why}.")),
+        store::Error::Conflict(why) => Problem::unauthenticated(format!("Access denied: {why}.")),
         other => other.into(),
     }
 }

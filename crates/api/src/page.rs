@@ -1,4 +1,4 @@
-//! Parts of lists: by `limit` and `after`, or by page number as the Kargo API has it.
+//! Paging: by `limit` and `after`, or by page number in the Kargo API.
 
 use std::str::FromStr;
 
@@ -15,58 +15,55 @@ use crate::body::parse;
 
 pub(crate) use wire::page::List;
 
-/// The most that one answer holds.
+/// Maximum page size.
 pub(crate) const MAX_LIMIT: i64 = 1000;
 
-/// Which part of a list is wanted.
+/// Requested page of a list.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Slice {
-    /// How many at most, from 1 to 1000.
+pub(crate) struct PageQuery {
+    /// Page size, from 1 to 1000.
     #[param(value_type = Option<i64>, minimum = 1, maximum = 1000, default = 100)]
     limit: Option<String>,
-    /// The last id of the part before.
+    /// Last ID of the previous page.
     after: Option<String>,
 }
 
-impl Slice {
+impl PageQuery {
     pub(crate) fn page(&self) -> Result<Page, Problem> {
         let limit = number("limit", self.limit.as_deref(), 100, 1, MAX_LIMIT)?;
         if let Some(after) = &self.after
             && Xid::from_str(after).is_err()
         {
-            return Err(Problem::field(
-                "after",
-                "must be the id that `next` of the part before gave",
-            ));
+            return Err(Problem::field("after", "must be the `next` value of the previous page"));
         }
-        // One more than asked for, to see whether something comes after.
+        // One more item than requested, to detect whether more follow.
         Ok(Page { after: self.after.clone(), limit: limit + 1, skip: 0 })
     }
 }
 
-/// A query parameter that is `true` or `false`; false when it is left out.
+/// Parses a boolean query parameter; false if omitted.
 pub(crate) fn flag(field: &str, text: Option<&str>) -> Result<bool, Problem> {
     match text {
         None | Some("false") => Ok(false),
         Some("true") => Ok(true),
-        Some(_) => Err(Problem::field(field, "is either true or false")),
+        Some(_) => Err(Problem::field(field, "must be true or false")),
     }
 }
 
-/// The Kargo API's pages: `page` counts from 0, `offset` is the number of items per page.
+/// Paging of the Kargo API: `page` counts from 0, `offset` is the number of items per page.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Numbered {
-    /// Which page, from 0.
+pub(crate) struct NumberedPageQuery {
+    /// Page number, starting at 0.
     #[param(value_type = Option<i64>, minimum = 0, default = 0)]
     page: Option<String>,
-    /// How many items a page has, from 1 to 1000.
+    /// Number of items per page, from 1 to 1000.
     #[param(value_type = Option<i64>, minimum = 1, maximum = 1000, default = 20)]
     offset: Option<String>,
 }
 
-impl Numbered {
+impl NumberedPageQuery {
     pub(crate) fn page(&self) -> Result<Page, Problem> {
         let limit = number("offset", self.offset.as_deref(), 20, 1, MAX_LIMIT)?;
         let page = number("page", self.page.as_deref(), 0, 0, i64::MAX / MAX_LIMIT)?;
@@ -74,14 +71,14 @@ impl Numbered {
     }
 }
 
-/// One page of a list, with its size in all.
+/// A page of a list with the total number of items.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct NumberedList<T> {
-    /// Which page this is, from 0.
+    /// Page number, starting at 0.
     page: i64,
-    /// How many items a page has.
+    /// Number of items per page.
     offset: i64,
-    /// How many items there are in all.
+    /// Total number of items.
     total: i64,
     /// The items.
     items: Vec<T>,
@@ -93,7 +90,7 @@ impl<T> NumberedList<T> {
     }
 }
 
-/// A number within bounds from a query, or the default.
+/// Parses a bounded integer query parameter, or returns the default.
 pub(crate) fn number(
     field: &str,
     text: Option<&str>,
@@ -109,7 +106,7 @@ pub(crate) fn number(
         .ok_or_else(|| Problem::field(field, format!("must be a whole number from {min} to {max}")))
 }
 
-/// The query, with errors as problem documents. All values are text; what they mean comes after.
+/// Query parameters as text, with errors as problem documents.
 pub(crate) struct Query<T>(pub(crate) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
@@ -119,7 +116,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
         let axum::extract::Query(map) = axum::extract::Query::<
             std::collections::BTreeMap<String, String>,
         >::try_from_uri(&parts.uri)
-        .map_err(|_| Problem::field("query", "can't be read"))?;
+        .map_err(|_| Problem::field("query", "is malformed"))?;
         let unprintable = map.iter().find(|(_, value)| value.chars().any(char::is_control));
         if let Some((field, _)) = unprintable {
             return Err(Problem::field(field, "control characters are not allowed"));
@@ -129,12 +126,12 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     }
 }
 
-/// An id from a path. What is no id names nothing.
+/// Parses an ID from a path. An invalid ID is not found.
 pub(crate) fn id<T: FromStr>(kind: &str, text: &str) -> Result<T, Problem> {
     text.trim().parse().map_err(|_| Problem::not_found(kind, text))
 }
 
-/// An id from a query.
+/// Parses an ID from a query parameter.
 pub(crate) fn id_field<T: FromStr>(field: &str, text: &str) -> Result<T, Problem> {
-    text.trim().parse().map_err(|_| Problem::field(field, "is no id; ids have 20 characters"))
+    text.trim().parse().map_err(|_| Problem::field(field, "is not an ID; IDs have 20 characters"))
 }

@@ -1,4 +1,4 @@
-//! Passwords: argon2id, never more at once than there are cores.
+//! Password hashing with argon2id, limited to one hash per core.
 
 use std::sync::Arc;
 
@@ -10,39 +10,39 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::Problem;
 
-/// Hashes and verifies. Both are slow on purpose, so both wait for their turn.
+/// Hashes and verifies passwords. Both are slow on purpose and need a permit.
 #[derive(Clone)]
 pub(crate) struct Passwords {
-    turns: Arc<Semaphore>,
-    /// What to verify against when there is no such user, so that time tells nothing.
-    nobody: Arc<str>,
+    permits: Arc<Semaphore>,
+    /// Hash to verify against when the user does not exist, for a constant response time.
+    dummy_hash: Arc<str>,
 }
 
-/// The right to use one core for one hash.
-pub(crate) struct Turn(#[expect(dead_code, reason = "held, then dropped")] OwnedSemaphorePermit);
+/// Permit to compute one hash on one core.
+pub(crate) struct Permit(#[expect(dead_code, reason = "held, then dropped")] OwnedSemaphorePermit);
 
 impl Passwords {
     pub(crate) fn new(entropy: &dyn Entropy) -> Self {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
-        let nobody = compute("nobody", &salt(entropy)).expect("fixed input");
-        Self { turns: Arc::new(Semaphore::new(cores)), nobody: nobody.into() }
+        let dummy_hash = compute("nobody", &salt(entropy)).expect("fixed input");
+        Self { permits: Arc::new(Semaphore::new(cores)), dummy_hash: dummy_hash.into() }
     }
 
-    /// Waits until a core is free for it. What could make the hash needless is best checked after.
-    pub(crate) async fn turn(&self) -> Turn {
-        Turn(self.turns.clone().acquire_owned().await.expect("is never closed"))
+    /// Waits for a free core. Checks that could make the hash unnecessary belong after this.
+    pub(crate) async fn permit(&self) -> Permit {
+        Permit(self.permits.clone().acquire_owned().await.expect("semaphore is never closed"))
     }
 
-    /// The hash to keep.
+    /// Hashes a password.
     pub(crate) async fn hash(
         &self,
-        turn: Turn,
+        permit: Permit,
         entropy: &dyn Entropy,
         password: &str,
     ) -> Result<String, Problem> {
         let (password, salt) = (password.to_owned(), salt(entropy));
         let hashed = tokio::task::spawn_blocking(move || {
-            let _turn = turn;
+            let _permit = permit;
             compute(&password, &salt)
         });
         hashed.await.ok().flatten().ok_or_else(|| {
@@ -50,17 +50,22 @@ impl Passwords {
         })
     }
 
-    /// Is it the password of that hash? Without a hash: no, after the same time.
-    pub(crate) async fn verify(&self, turn: Turn, password: &str, hash: Option<String>) -> bool {
-        let is_somebody = hash.is_some();
+    /// Whether the password matches the hash. Without a hash: false, after the same time.
+    pub(crate) async fn verify(
+        &self,
+        permit: Permit,
+        password: &str,
+        hash: Option<String>,
+    ) -> bool {
+        let user_exists = hash.is_some();
         let (password, hash) =
-            (password.to_owned(), hash.unwrap_or_else(|| self.nobody.to_string()));
+            (password.to_owned(), hash.unwrap_or_else(|| self.dummy_hash.to_string()));
         let verified = tokio::task::spawn_blocking(move || {
-            let _turn = turn;
+            let _permit = permit;
             let hash = PasswordHash::new(&hash).ok()?;
             Argon2::default().verify_password(password.as_bytes(), &hash).ok()
         });
-        verified.await.ok().flatten().is_some() && is_somebody
+        verified.await.ok().flatten().is_some() && user_exists
     }
 }
 

@@ -1,4 +1,4 @@
-//! The platform API, `/api/v1`: everything, versioned. Unknown fields in a body are an error.
+//! The platform API, `/api/v1`: complete and versioned. Unknown fields in a body are rejected.
 
 pub(crate) mod agent;
 pub(crate) mod agent_log;
@@ -11,6 +11,7 @@ pub(crate) mod executor;
 pub(crate) mod explain;
 pub(crate) mod graph;
 pub(crate) mod health;
+pub(crate) mod image;
 pub(crate) mod instance;
 pub(crate) mod invite;
 pub(crate) mod kind;
@@ -27,7 +28,7 @@ pub(crate) mod token;
 pub(crate) mod user;
 
 use cluster::condition;
-use environment::{alias, ask, drift, plan};
+use environment::{alias, command, drift, plan};
 use resource::logs;
 use template::{compare, publish};
 use utoipa_axum::router::OpenApiRouter;
@@ -75,6 +76,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
             instance::instance_delete
         ))
         .routes(routes!(kind::kind_list))
+        .routes(routes!(image::image_list, image::image_load, image::image_delete))
         .routes(routes!(template::template_list, publish::template_publish))
         .routes(routes!(template::template_get, template::template_delete))
         .routes(routes!(template::template_source))
@@ -86,15 +88,15 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(
             environment::environment_get,
             environment::environment_update,
-            ask::environment_destroy
+            command::environment_destroy
         ))
         .routes(routes!(plan::environment_plan))
-        .routes(routes!(ask::environment_apply))
-        .routes(routes!(ask::environment_extend))
-        .routes(routes!(ask::environment_retry))
-        .routes(routes!(ask::environment_cancel))
-        .routes(routes!(ask::environment_observe))
-        .routes(routes!(ask::environment_repair))
+        .routes(routes!(command::environment_apply))
+        .routes(routes!(command::environment_extend))
+        .routes(routes!(command::environment_retry))
+        .routes(routes!(command::environment_cancel))
+        .routes(routes!(command::environment_observe))
+        .routes(routes!(command::environment_repair))
         .routes(routes!(drift::environment_drift))
         .routes(routes!(alias::environment_put, alias::environment_list_alias))
         .routes(routes!(alias::environment_get_alias, alias::environment_destroy_alias))

@@ -1,7 +1,7 @@
-//! What went wrong, for the caller: RFC 9457 problem documents.
+//! Errors for the caller: RFC 9457 problem documents.
 //!
-//! A handler's error becomes a [`Problem`]; it is written out in one place, by the middleware in
-//! `observe`, which also knows the request's id.
+//! Handlers return a [`Problem`]; the middleware in `observe` renders it, because it knows the
+//! request ID.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use model::Invalid;
 use model::invalid::FieldError;
-use model::yaml::Refused;
+use model::yaml::FileError;
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder, ResponsesBuilder};
 use wire::problem::Problem as Document;
 
-/// What went wrong.
+/// An error response.
 #[derive(Debug, Clone)]
 pub struct Problem {
     status: StatusCode,
@@ -23,58 +23,58 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A problem of that status.
+    /// Creates a problem with a status.
     pub fn new(status: StatusCode, detail: impl Into<String>) -> Self {
         Self { status, detail: detail.into(), errors: Vec::new(), retry_after_secs: None }
     }
 
-    /// 400, about one field.
+    /// 400: an invalid field.
     pub(crate) fn field(field: impl Into<String>, detail: impl Into<String>) -> Self {
         Invalid::new(field, detail).into()
     }
 
-    /// 401: who are you?
+    /// 401: not authenticated.
     pub(crate) fn unauthenticated(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::UNAUTHORIZED, detail)
     }
 
-    /// 403: not you.
+    /// 403: not permitted.
     pub(crate) fn forbidden(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, detail)
     }
 
-    /// 403, about one field.
+    /// 403: a field that the caller may not set.
     pub(crate) fn forbidden_field(field: impl Into<String>, detail: &str) -> Self {
         let field = FieldError { field: field.into(), detail: detail.into() };
-        let sentence = format!("{}: {detail}.", field.field);
-        Self { errors: vec![field], ..Self::forbidden(sentence) }
+        let detail_text = format!("{}: {detail}.", field.field);
+        Self { errors: vec![field], ..Self::forbidden(detail_text) }
     }
 
-    /// 404, about a thing that is not there, or not the caller's.
+    /// 404: does not exist or is not visible to the caller.
     pub(crate) fn not_found(kind: &str, id: &str) -> Self {
         let id: String = id.chars().take(64).collect();
-        Self::new(StatusCode::NOT_FOUND, format!("There is no {kind} {id:?} here."))
+        Self::new(StatusCode::NOT_FOUND, capitalized(&format!("{kind} {id:?} not found")))
     }
 
-    /// 409: not as things are.
+    /// 409: not possible in the current state.
     pub(crate) fn conflict(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, detail)
     }
 
-    /// 409: another one has that value already.
+    /// 409: the value is already in use.
     pub(crate) fn taken(field: &str) -> Self {
-        let detail = "is taken; choose another";
+        let detail = "is already in use; choose another";
         let taken = FieldError { field: field.into(), detail: detail.into() };
         Self { errors: vec![taken], ..Self::conflict(format!("{field} {detail}.")) }
     }
 
-    /// 429: not so fast.
+    /// 429: too many requests.
     pub(crate) fn too_many(detail: impl Into<String>, retry_after_secs: u64) -> Self {
         let retry_after_secs = Some(retry_after_secs.max(1));
         Self { retry_after_secs, ..Self::new(StatusCode::TOO_MANY_REQUESTS, detail) }
     }
 
-    /// 503: somebody who is needed does not answer.
+    /// 503: a dependency is unavailable.
     pub(crate) fn unavailable(detail: impl Into<String>) -> Self {
         Self { retry_after_secs: Some(1), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, detail) }
     }
@@ -108,17 +108,17 @@ impl std::fmt::Display for Problem {
 impl From<Invalid> for Problem {
     fn from(invalid: Invalid) -> Self {
         let detail = match invalid.0.as_slice() {
-            [one] => format!("{}: {}.", one.field, one.detail),
-            many => format!("{} fields are not valid.", many.len()),
+            [error] => format!("{}: {}.", error.field, error.detail),
+            many => format!("{} fields are invalid.", many.len()),
         };
         Self { errors: invalid.0, ..Self::new(StatusCode::BAD_REQUEST, detail) }
     }
 }
 
-impl From<Refused> for Problem {
-    fn from(refused: Refused) -> Self {
+impl From<FileError> for Problem {
+    fn from(refused: FileError) -> Self {
         let detail = format!("{refused}.");
-        // The reason begins with the field, if it is the fault of one.
+        // The reason starts with the field name if a field is invalid.
         let (field, why) = match refused.reason.split_once(": ") {
             Some((field, why)) if !field.contains(' ') => (field.to_owned(), why),
             _ => (refused.file, refused.reason.as_str()),
@@ -127,47 +127,48 @@ impl From<Refused> for Problem {
             Some(line) => format!("line {line}: {why}"),
             None => why.to_owned(),
         };
-        let at_fault = FieldError { field, detail: why };
-        Self { errors: vec![at_fault], ..Self::new(StatusCode::BAD_REQUEST, detail) }
+        let invalid = FieldError { field, detail: why };
+        Self { errors: vec![invalid], ..Self::new(StatusCode::BAD_REQUEST, detail) }
     }
 }
 
 impl From<store::Error> for Problem {
     fn from(error: store::Error) -> Self {
         use store::Error::{
-            Broken, Conflict, Invalid, Limit, NotFound, Short, Stale, Taken, Unavailable,
+            AlreadyExists, Conflict, Database, InsufficientCapacity, Invalid, Limit, NotFound,
+            Stale, Unavailable,
         };
         match error {
             NotFound { kind, id } => Self::not_found(kind, &id),
             Stale { .. } => {
-                Self::new(StatusCode::PRECONDITION_FAILED, sentence(&error.to_string()))
+                Self::new(StatusCode::PRECONDITION_FAILED, capitalized(&error.to_string()))
             }
-            Taken { field } => Self::taken(field),
-            Conflict(detail) => Self::conflict(sentence(&detail)),
-            Short { missing } => {
-                Self::conflict(format!("Not possible: {missing} too much. Nothing was changed."))
-            }
+            AlreadyExists { field } => Self::taken(field),
+            Conflict(detail) => Self::conflict(capitalized(&detail)),
+            InsufficientCapacity { missing } => Self::conflict(format!(
+                "Insufficient capacity: exceeds the available amount by {missing}. Nothing was changed."
+            )),
             Limit { limit, what } => Self::conflict(format!(
                 "The limit of {limit} {what} is reached; delete some, or ask the platform administrator to raise it."
             )),
             Invalid(invalid) => invalid.into(),
             Unavailable(cause) => {
-                tracing::warn!(cause, "the store is not available");
-                Self::unavailable("The database does not answer right now; try again in a moment.")
+                tracing::warn!(cause, "database unavailable");
+                Self::unavailable("The database is unavailable; try again.")
             }
-            Broken(cause) => {
-                tracing::error!(cause, "the store failed");
+            Database(cause) => {
+                tracing::error!(cause, "database request failed");
                 Self::new(
                     StatusCode::INTERNAL_SERVER_ERROR,
-                    "Something is wrong on our side; it has been logged.",
+                    "Internal error; details are in the server log.",
                 )
             }
         }
     }
 }
 
-/// The same, with a capital at its start and a full stop at its end.
-fn sentence(text: &str) -> String {
+/// Capitalizes the text and adds a full stop.
+fn capitalized(text: &str) -> String {
     let mut chars = text.chars();
     let first = chars.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
     format!("{first}{}.", chars.as_str())
@@ -195,14 +196,66 @@ impl utoipa::IntoResponses for Problem {
     }
 }
 
-/// Responses as OpenAPI documents have them, by status.
+/// OpenAPI responses by status.
 pub(crate) type Documented = BTreeMap<String, RefOr<utoipa::openapi::Response>>;
 
-/// Documents the answer to any failure.
+/// Documents the response to any failure.
 pub(crate) fn default_response(schema: &str, content_type: &str) -> Documented {
     let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(schema))).build();
     let response = ResponseBuilder::new()
-        .description("What went wrong, and what to do about it.")
+        .description("Error: what is wrong and how to fix it.")
         .content(content_type, content);
     ResponsesBuilder::new().response("default", response).build().responses
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use super::*;
+
+    #[test]
+    fn snapshot_of_every_problem_is_current() {
+        use store::Error::{
+            AlreadyExists, Conflict, Database, InsufficientCapacity, Invalid, Limit, NotFound,
+            Stale, Unavailable,
+        };
+        let invalid = || model::Invalid::new("resources.cpu", "must not be negative");
+        let mut two = invalid();
+        two.0.extend(model::Invalid::new("name", "must not be empty").0);
+        let missing = [("cpu".to_owned(), "1.5".parse().unwrap())].into_iter().collect();
+        let errors = testing::every_variant!(store::Error {
+            NotFound { .. } => [store::Error::not_found("cluster", "prod")],
+            Stale { .. } => [Stale { seen: 2, now: 3 }],
+            AlreadyExists { .. } => [AlreadyExists { field: "name" }],
+            Conflict(_) => [Conflict("cluster prod is ready; only a failed cluster can be retried".into())],
+            InsufficientCapacity { .. } => [InsufficientCapacity { missing }],
+            Limit { .. } => [Limit { limit: 1000, what: "deployments per organization" }],
+            Invalid(_) => [Invalid(invalid()), Invalid(two)],
+            Unavailable(_) => [Unavailable("connection refused".into())],
+            Database(_) => [Database("no such table".into())],
+        });
+        let refused =
+            |reason: &str, line| FileError { line, ..FileError::new("template.yaml", reason) };
+        let own = [
+            Problem::unauthenticated("Invalid username or password."),
+            Problem::forbidden("Only an owner of the organization may do this."),
+            Problem::forbidden_field("shared", "only the platform administrator may set it"),
+            Problem::too_many("Too many failed login attempts; try again in 7 s.", 7),
+            refused("resources[0].executor: must be one of deployment, service", Some(7)).into(),
+            refused("not valid YAML", None).into(),
+        ];
+        let mut text = String::from(
+            "Problem documents (RFC 9457) of the API: status and title, detail, and invalid fields.\n",
+        );
+        for problem in errors.into_iter().map(Problem::from).chain(own) {
+            let document = problem.document("r1");
+            write!(text, "\n{} {}\n  {}\n", document.status, document.title, document.detail)
+                .unwrap();
+            for field in document.errors {
+                writeln!(text, "  - {}: {}", field.field, field.detail).unwrap();
+            }
+        }
+        testing::assert_snapshot("problems.txt", &text);
+    }
 }

@@ -1,4 +1,4 @@
-//! Serving HTTP: connections with limits, and an end that loses nothing.
+//! HTTP server: connection limits and graceful shutdown.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -19,38 +19,38 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower::ServiceExt;
 
-use crate::{App, one_spelling, router};
+use crate::{App, normalize_path, router};
 
-/// How many connections are open at once at most; more wait.
+/// Maximum number of open connections; further ones wait.
 const MAX_CONNECTIONS: usize = 10_000;
-/// How long a client may take to send a request's headers; less if requests may take less.
+/// Time limit for receiving request headers, capped by the request timeout.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long requests under way may take to end when the server stops.
-const DRAIN: Duration = Duration::from_secs(6);
+/// Grace period for running requests at shutdown.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(6);
 
-/// Serves until told to stop, then lets requests under way come to their end.
+/// Serves until `stop` is set, then waits for running requests.
 pub async fn serve(listener: TcpListener, app: App, mut stop: Stop) {
     let header_timeout = HEADER_TIMEOUT.min(app.settings.request_timeout);
     let router = router(app);
     let open = GracefulShutdown::new();
-    let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let connections = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
-        let permit = room.clone().acquire_owned().await.expect("is never closed");
+        let permit = connections.clone().acquire_owned().await.expect("semaphore is never closed");
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, peer)) => connect(stream, peer, permit, &router, header_timeout, &open),
                 Err(error) => {
-                    // Usually out of file descriptors: let some connections end first.
-                    tracing::warn!(%error, "a connection could not be accepted");
+                    // Usually out of file descriptors: wait for connections to close.
+                    tracing::warn!(%error, "accepting a connection failed");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
             },
-            () = stop.told() => break,
+            () = stop.signalled() => break,
         }
     }
     drop(listener);
-    if tokio::time::timeout(DRAIN, open.shutdown()).await.is_err() {
-        tracing::warn!("some requests did not end in time");
+    if tokio::time::timeout(SHUTDOWN_GRACE, open.shutdown()).await.is_err() {
+        tracing::warn!("requests still running after the shutdown grace period");
     }
 }
 
@@ -62,10 +62,10 @@ fn connect(
     header_timeout: Duration,
     open: &GracefulShutdown,
 ) {
-    // Answers are small: better sent at once than together.
+    // Responses are small: send them without delay.
     let _ = stream.set_nodelay(true);
     let router = router.clone();
-    let service = service_fn(move |request| answer(router.clone(), peer, request));
+    let service = service_fn(move |request| respond(router.clone(), peer, request));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(header_timeout)
@@ -74,17 +74,17 @@ fn connect(
     task::spawn("connection", async move {
         let _permit = permit;
         if let Err(error) = connection.await {
-            tracing::debug!(%peer, %error, "a connection ended early");
+            tracing::debug!(%peer, %error, "connection closed early");
         }
     });
 }
 
-async fn answer(
+async fn respond(
     router: Router,
     peer: SocketAddr,
     request: Request<Incoming>,
 ) -> Result<axum::response::Response, Infallible> {
-    let mut request = one_spelling(request.map(Body::new));
+    let mut request = normalize_path(request.map(Body::new));
     request.extensions_mut().insert(ConnectInfo(peer));
     router.oneshot(request).await
 }

@@ -1,8 +1,8 @@
-//! Slows down guessing of passwords without locking others out.
+//! Throttles password guessing without locking out other users.
 //!
-//! Failures count against the pair of name and address: who guesses a name from one address does
-//! not keep its owner out at another. Two wider counts catch guessing across names and across
-//! addresses; they end within a minute, and an address that has signed in lately is spared.
+//! Failures count per pair of username and address: guessing from one address does not lock out the
+//! user at another. Two wider counters catch guessing across names and across addresses; they reset
+//! within a minute, and do not apply to an address that has logged in recently.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -13,18 +13,18 @@ use model::Time;
 
 use crate::Problem;
 
-/// Failures in a row before the first wait.
+/// Consecutive failures before the first delay.
 const FREE_TRIES: u32 = 5;
-/// The longest wait.
-const LONGEST: Duration = Duration::from_mins(1);
-/// How many failures in a minute one address may have over all names, one name over all addresses.
+/// Maximum delay.
+const MAX_DELAY: Duration = Duration::from_mins(1);
+/// Maximum failures per minute of one address over all names, and of one name over all addresses.
 const PER_MINUTE: u32 = 100;
-/// How long an address counts as the user's own after a sign-in.
-const KNOWN_FOR: Duration = Duration::from_hours(24 * 30);
-/// How many entries are kept at most before old ones are dropped.
+/// Time for which an address is trusted after a login.
+const TRUSTED_FOR: Duration = Duration::from_hours(24 * 30);
+/// Number of entries above which expired ones are dropped.
 const MAX_ENTRIES: usize = 100_000;
 
-/// Counts failures.
+/// Counts failed logins.
 #[derive(Default)]
 pub(crate) struct Throttle(Mutex<HashMap<Subject, Count>>);
 
@@ -38,78 +38,79 @@ enum Subject {
 #[derive(Clone, Copy)]
 struct Count {
     failures: u32,
-    /// Until when nothing is tried.
-    closed_until: Time,
-    /// When the entry means nothing any more.
-    forget_at: Time,
-    /// When the pair last signed in.
+    /// Time until which attempts are rejected.
+    blocked_until: Time,
+    /// Time when the entry expires.
+    expires_at: Time,
+    /// Time of the pair's last successful login.
     succeeded_at: Option<Time>,
 }
 
 impl Throttle {
-    /// May somebody at that address try that name now?
+    /// Fails if the address may not try this name now.
     pub(crate) fn check(&self, name: &str, address: IpAddr, now: Time) -> Result<(), Problem> {
         let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let pair = counts.get(&Subject::Pair(name.to_owned(), address));
-        let is_known =
-            pair.and_then(|c| c.succeeded_at).is_some_and(|at| now.since(at) < KNOWN_FOR);
-        let wide = [Subject::Address(address), Subject::Name(name.to_owned())];
-        let wide = wide.iter().filter(|_| !is_known).filter_map(|subject| counts.get(subject));
-        let closed_until = wide.chain(pair).map(|count| count.closed_until).max();
-        match closed_until.map(|until| until.since(now)).filter(|wait| !wait.is_zero()) {
+        let is_trusted =
+            pair.and_then(|c| c.succeeded_at).is_some_and(|at| now.since(at) < TRUSTED_FOR);
+        let wide_counts = [Subject::Address(address), Subject::Name(name.to_owned())];
+        let wide_counts =
+            wide_counts.iter().filter(|_| !is_trusted).filter_map(|subject| counts.get(subject));
+        let blocked_until = wide_counts.chain(pair).map(|count| count.blocked_until).max();
+        match blocked_until.map(|until| until.since(now)).filter(|wait| !wait.is_zero()) {
             None => Ok(()),
             Some(wait) => {
                 let secs = wait.as_secs() + 1;
                 Err(Problem::too_many(
-                    format!("Too many failed sign-ins; try again in {secs} s."),
+                    format!("Too many failed login attempts; try again in {secs} s."),
                     secs,
                 ))
             }
         }
     }
 
-    /// A wrong password or an unknown name.
+    /// Records a failed login.
     pub(crate) fn failed(&self, name: &str, address: IpAddr, now: Time) {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if counts.len() > MAX_ENTRIES {
-            counts.retain(|_, count| count.forget_at > now);
+            counts.retain(|_, count| count.expires_at > now);
         }
-        let mut add = |subject, close: fn(u32) -> Option<Duration>| {
+        let mut add = |subject, delay: fn(u32) -> Option<Duration>| {
             let fresh =
-                Count { failures: 0, closed_until: now, forget_at: now, succeeded_at: None };
+                Count { failures: 0, blocked_until: now, expires_at: now, succeeded_at: None };
             let count = counts.entry(subject).or_insert(fresh);
-            if count.forget_at <= now {
+            if count.expires_at <= now {
                 count.failures = 0;
-                count.forget_at = now + LONGEST;
+                count.expires_at = now + MAX_DELAY;
             }
             count.failures += 1;
-            if let Some(wait) = close(count.failures) {
-                count.closed_until = now + wait;
-                count.forget_at = now + LONGEST + wait;
+            if let Some(wait) = delay(count.failures) {
+                count.blocked_until = now + wait;
+                count.expires_at = now + MAX_DELAY + wait;
             }
         };
-        add(Subject::Pair(name.to_owned(), address), pair_wait);
-        add(Subject::Address(address), wide_wait);
-        add(Subject::Name(name.to_owned()), wide_wait);
+        add(Subject::Pair(name.to_owned(), address), pair_delay);
+        add(Subject::Address(address), wide_delay);
+        add(Subject::Name(name.to_owned()), wide_delay);
     }
 
-    /// The right password.
+    /// Records a successful login.
     pub(crate) fn succeeded(&self, name: &str, address: IpAddr, now: Time) {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (forget_at, succeeded_at) = (now + KNOWN_FOR, Some(now));
-        let count = Count { failures: 0, closed_until: now, forget_at, succeeded_at };
+        let (expires_at, succeeded_at) = (now + TRUSTED_FOR, Some(now));
+        let count = Count { failures: 0, blocked_until: now, expires_at, succeeded_at };
         counts.insert(Subject::Pair(name.to_owned(), address), count);
     }
 }
 
-/// Doubling from the sixth failure in a row on, a minute at most.
-fn pair_wait(failures: u32) -> Option<Duration> {
+/// Delay that doubles from the sixth consecutive failure on, up to a minute.
+fn pair_delay(failures: u32) -> Option<Duration> {
     let over = failures.checked_sub(FREE_TRIES + 1)?;
-    Some(Duration::from_secs(1 << over.min(6)).min(LONGEST))
+    Some(Duration::from_secs(1 << over.min(6)).min(MAX_DELAY))
 }
 
-fn wide_wait(failures: u32) -> Option<Duration> {
-    (failures >= PER_MINUTE).then_some(LONGEST)
+fn wide_delay(failures: u32) -> Option<Duration> {
+    (failures >= PER_MINUTE).then_some(MAX_DELAY)
 }
 
 #[cfg(test)]
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn guessing_slows_down_but_its_owner_elsewhere_gets_in() {
+    fn guessing_is_delayed_per_address_and_name() {
         let throttle = Throttle::default();
         for _ in 0..=FREE_TRIES {
             assert!(throttle.check("ann", HERE, at(0)).is_ok());
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn no_wait_is_longer_than_a_minute() {
+    fn delay_is_at_most_a_minute() {
         let throttle = Throttle::default();
         for _ in 0..10_000 {
             throttle.failed("ann", HERE, at(0));
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn many_addresses_close_a_name_but_not_for_who_signed_in_before() {
+    fn distributed_guessing_blocks_a_name_except_at_trusted_addresses() {
         let throttle = Throttle::default();
         throttle.succeeded("ann", HERE, at(0));
         for i in 0..PER_MINUTE {

@@ -3,9 +3,9 @@
 use model::Time;
 pub use tokio::time::Instant;
 
-/// Tells the time. Injected, so that tests can let days pass at once.
+/// A wall clock. Injected, so that tests can advance it.
 pub trait Clock: Send + Sync + 'static {
-    /// The time now.
+    /// The current time.
     fn now(&self) -> Time;
 }
 
@@ -23,8 +23,8 @@ impl Clock for SystemClock {
 
 /// The monotonic clock: for timeouts and measured durations, never for stored times.
 ///
-/// This is tokio's clock, so that a test that pauses time controls it too. Outside a runtime it is the
-/// operating system's.
+/// It is tokio's clock, so that a test that pauses time controls it. Outside a tokio runtime it is
+/// the operating system's.
 #[expect(clippy::disallowed_methods, reason = "the one place that reads the monotonic clock")]
 pub fn monotonic() -> Instant {
     Instant::now()

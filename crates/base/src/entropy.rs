@@ -19,27 +19,27 @@ pub struct OsEntropy;
 impl Entropy for OsEntropy {
     #[expect(clippy::disallowed_methods, reason = "the one place that reads random bytes")]
     fn fill(&self, buffer: &mut [u8]) {
-        getrandom::fill(buffer).expect("the operating system gives random bytes");
+        getrandom::fill(buffer).expect("the operating system provides random bytes");
     }
 }
 
-/// Generates ids: those of one generator sort by time and order of generation.
+/// Generates ids that sort by time and order of generation.
 pub struct Ids {
-    maker: [u8; 5],
+    generator: [u8; 5],
     counter: AtomicU32,
 }
 
 impl Ids {
-    /// A generator whose ids differ from those of every other.
+    /// Creates a generator whose ids differ from those of every other.
     pub fn new(entropy: &dyn Entropy) -> Self {
-        let mut maker = [0; 5];
-        entropy.fill(&mut maker);
-        Self { maker, counter: AtomicU32::new(0) }
+        let mut generator = [0; 5];
+        entropy.fill(&mut generator);
+        Self { generator, counter: AtomicU32::new(0) }
     }
 
     /// The next id.
     pub fn next(&self, now: Time) -> Xid {
-        Xid::new(now.seconds(), self.maker, self.counter.fetch_add(1, Ordering::Relaxed))
+        Xid::new(now.seconds(), self.generator, self.counter.fetch_add(1, Ordering::Relaxed))
     }
 }
 
@@ -50,15 +50,14 @@ pub fn secret(entropy: &dyn Entropy) -> String {
     BASE32_NOPAD.encode(&bytes).to_ascii_lowercase()
 }
 
-/// Random bits for spreading retries.
-pub fn noise(entropy: &dyn Entropy) -> u64 {
+/// Random bits, for jitter and test names.
+pub fn random_u64(entropy: &dyn Entropy) -> u64 {
     let mut bytes = [0; 8];
     entropy.fill(&mut bytes);
     u64::from_le_bytes(bytes)
 }
 
-/// The stored form of a secret, useless to a reader of the database. Secrets have 256 random bits, so a
-/// fast hash is enough.
+/// The stored hash of a secret. Secrets have 256 random bits, so a fast hash is enough.
 pub fn hash(secret: &str) -> String {
     HEXLOWER.encode(&Sha256::digest(secret.as_bytes()))
 }

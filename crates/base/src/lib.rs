@@ -1,11 +1,10 @@
 //! Time, randomness, tasks, shutdown, signals and named locks.
 //!
-//! Everything a process takes from its surroundings without a foreign system: the wall clock and the
-//! monotonic clock, random bytes, background tasks, the shutdown signal. Each has exactly one source,
-//! here, so that tests and simulations can replace it; clippy bans the originals everywhere else
-//! (`clippy.toml`).
+//! The process-wide facilities: wall clock and monotonic clock, random bytes, background tasks, the
+//! shutdown signal. Each has a single source, here, so that tests and simulations can replace it;
+//! clippy bans the originals everywhere else (`clippy.toml`).
 //!
-//! This crate knows `model` for its time and id types, and no other crate of the workspace.
+//! This crate depends on `model` for its time and id types, and on no other crate of the workspace.
 
 pub mod clock;
 pub mod entropy;

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// One lock for each of many names.
+/// A lock per name.
 pub type Locks<T> = Mutex<HashMap<String, Arc<tokio::sync::Mutex<T>>>>;
 
-/// The lock of one name. Those that nobody holds are forgotten when there are many.
-pub fn one_of<T: Default>(locks: &Locks<T>, name: &str) -> Arc<tokio::sync::Mutex<T>> {
+/// Returns the lock of a name. Evicts unused locks when there are many.
+pub fn named_lock<T: Default>(locks: &Locks<T>, name: &str) -> Arc<tokio::sync::Mutex<T>> {
     let mut locks = lock(locks);
     if locks.len() > 1024 {
         locks.retain(|_, lock| Arc::strong_count(lock) > 1);
@@ -15,7 +15,7 @@ pub fn one_of<T: Default>(locks: &Locks<T>, name: &str) -> Arc<tokio::sync::Mute
     locks.entry(name.to_owned()).or_default().clone()
 }
 
-/// What a mutex guards, also after a panic elsewhere.
+/// Locks a mutex, even if it is poisoned by a panic.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

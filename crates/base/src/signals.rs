@@ -1,11 +1,11 @@
-//! Signals of the operating system that ask the process to end.
+//! Termination signals of the operating system.
 
 use std::future::Future;
 use std::io;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Returns at the first SIGTERM or SIGINT. From this call on, neither ends the process by itself.
+/// Returns at the first SIGTERM or SIGINT. From this call on, neither terminates the process.
 #[expect(clippy::disallowed_methods, reason = "the one place that handles signals")]
 pub fn terminated() -> io::Result<impl Future<Output = ()>> {
     let mut terminate = signal(SignalKind::terminate())?;

@@ -23,13 +23,13 @@ impl Stopper {
 }
 
 impl Stop {
-    /// Has the shutdown been signalled?
+    /// Whether the shutdown was signalled.
     pub fn is_set(&self) -> bool {
         *self.0.borrow() || self.0.has_changed().is_err()
     }
 
     /// Returns once the shutdown is signalled.
-    pub async fn told(&mut self) {
-        let _ = self.0.wait_for(|told| *told).await;
+    pub async fn signalled(&mut self) {
+        let _ = self.0.wait_for(|is_set| *is_set).await;
     }
 }

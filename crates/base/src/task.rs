@@ -6,7 +6,7 @@ use std::ops::{Deref, DerefMut};
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 use tracing::{Instrument, Span};
 
-/// Starts a background task. It ends by itself, or through its handle; dropping the handle detaches it.
+/// Starts a background task. Dropping the handle detaches it.
 #[expect(clippy::disallowed_methods, reason = "the one place that starts detached tasks")]
 pub fn spawn<F>(name: &'static str, future: F) -> JoinHandle<F::Output>
 where
@@ -16,12 +16,12 @@ where
     tokio::spawn(future.instrument(span(name)))
 }
 
-/// A set of background tasks that end with it: dropping the set aborts them.
+/// A set of background tasks. Dropping the set aborts them.
 #[derive(Debug)]
 pub struct Tasks<T>(JoinSet<T>);
 
 impl<T: Send + 'static> Tasks<T> {
-    /// Starts a task that belongs to the set.
+    /// Starts a task in the set.
     #[expect(clippy::disallowed_methods, reason = "the one place that starts tasks of a set")]
     pub fn spawn<F>(&mut self, name: &'static str, future: F) -> AbortHandle
     where
@@ -32,12 +32,12 @@ impl<T: Send + 'static> Tasks<T> {
 }
 
 impl<T> Tasks<T> {
-    /// An empty set.
+    /// Creates an empty set.
     pub fn new() -> Self {
         Self(JoinSet::new())
     }
 
-    /// Waits for all tasks; their results, in the order in which they ended.
+    /// Waits for all tasks and returns their results, in the order in which they ended.
     pub async fn join_all(self) -> Vec<T>
     where
         T: 'static,
@@ -52,7 +52,7 @@ impl<T> Default for Tasks<T> {
     }
 }
 
-/// Everything but starting a task is the [`JoinSet`]'s.
+/// Everything but `spawn` is inherited from [`JoinSet`].
 impl<T> Deref for Tasks<T> {
     type Target = JoinSet<T>;
 

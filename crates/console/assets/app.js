@@ -1,4 +1,4 @@
-// Starts the console and shows the view that the address names.
+// Starts the console and routes the URL's hash to a view.
 
 import { session, sessionStart, call } from "./api.js";
 import { announce, h, put } from "./dom.js";
@@ -16,7 +16,7 @@ import { signIn } from "./views/sign_in.js";
 
 const TICK_MS = 10_000;
 
-/** A view gives `{title, node, update}`; `update` runs after every change of what is known. */
+/** A view returns `{title, node, update}`; `update` runs after every change of the data. */
 const ROUTES = [
   [/^$/, overview],
   [/^overview$/, overview],
@@ -42,8 +42,8 @@ function start() {
 
   function route(first) {
     const path = decodeURIComponent(location.hash.replace(/^#\/?/, "").split("?")[0]);
-    const [pattern, make] = ROUTES.find(([pattern]) => pattern.test(path)) ?? [/^/, missing];
-    view = make(...(pattern.exec(path)?.slice(1) ?? []));
+    const [pattern, build] = ROUTES.find(([pattern]) => pattern.test(path)) ?? [/^/, notFound];
+    view = build(...(pattern.exec(path)?.slice(1) ?? []));
     frame.mark(path.split("/")[0] || "overview");
     document.title = `${view.title} · Paddock`;
     put(frame.main, view.node);
@@ -57,11 +57,11 @@ function start() {
   route(true);
 }
 
-function missing() {
-  return { title: "Not found", node: empty("There is nothing here", "The address leads nowhere.", h("a", { class: "button plain", href: "#/overview" }, "Go to the overview")) };
+function notFound() {
+  return { title: "Not found", node: empty("Page not found", "No page has this address.", h("a", { class: "button plain", href: "#/overview" }, "Go to the overview")) };
 }
 
-/** The role may have changed since the session began. */
+/** Updates the session's user: the role may have changed since login. */
 async function refreshUser() {
   const user = await call("GET", "/users/me").catch(() => null);
   if (user) sessionStart({ ...session, user });

@@ -1,7 +1,7 @@
-// Builds and updates the document.
-// Text always becomes a text node: nothing that the server sends can become markup.
+// Builds and updates the DOM.
+// Text always becomes a text node: data from the server can't become markup.
 
-/** Makes an element: `on…` props are listeners, `class` and the rest attributes, nothing for null. */
+/** Creates an element: `on…` props are listeners, all others attributes; null and false are skipped. */
 export function h(tag, props, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(props ?? {})) {
@@ -21,7 +21,7 @@ function fill(node, children) {
   }
 }
 
-/** Replaces everything inside `node`. */
+/** Replaces the children of `node`. */
 export function put(node, ...children) {
   node.replaceChildren();
   fill(node, children);
@@ -29,17 +29,17 @@ export function put(node, ...children) {
 }
 
 /**
- * Makes `parent` show `items`, touching only what changed, so that focus, selection and
- * open details survive an update. `stamp` gives what a row depends on.
+ * Renders `items` into `parent` and replaces only changed rows, so that focus, selection and
+ * open details survive an update. `stamp` returns the data that a row depends on.
  */
 export function keyed(parent, items, key, build, stamp = (item) => item) {
-  const old = new Map([...parent.children].map((node) => [node.dataset.key, node]));
+  const previous = new Map([...parent.children].map((node) => [node.dataset.key, node]));
   let place = parent.firstElementChild;
   for (const item of items) {
     const id = String(key(item));
     const mark = JSON.stringify(stamp(item));
-    let node = old.get(id);
-    old.delete(id);
+    let node = previous.get(id);
+    previous.delete(id);
     if (!node || node.mark !== mark) {
       const fresh = build(item);
       fresh.dataset.key = id;
@@ -53,15 +53,15 @@ export function keyed(parent, items, key, build, stamp = (item) => item) {
     if (node === place) place = place.nextElementSibling;
     else parent.insertBefore(node, place);
   }
-  for (const node of old.values()) node.remove();
+  for (const node of previous.values()) node.remove();
 }
 
-/** Takes the place of `node`, keeping the keyboard where it was. */
+/** Replaces `node` by `fresh` and keeps the keyboard focus. */
 function swap(node, fresh) {
-  const reachable = "a, button, input, select, summary";
-  const at = [...node.querySelectorAll(reachable)].indexOf(document.activeElement);
+  const focusable = "a, button, input, select, summary";
+  const at = [...node.querySelectorAll(focusable)].indexOf(document.activeElement);
   node.replaceWith(fresh);
-  if (at >= 0) fresh.querySelectorAll(reachable)[at]?.focus();
+  if (at >= 0) fresh.querySelectorAll(focusable)[at]?.focus();
 }
 
 const shapes = {
@@ -90,24 +90,24 @@ export function icon(name) {
   return svg;
 }
 
-/** Tells people who don't see the page what changed. */
+/** Announces a change to screen readers. */
 export function announce(text) {
   document.getElementById("announcer").textContent = text;
 }
 
-/** Shows a short message that goes away by itself. */
+/** Shows a short message that disappears after a few seconds. */
 export function toast(text, tone = "calm") {
   const node = h("p", { class: `toast ${tone}` }, text);
   document.getElementById("toasts").append(node);
   setTimeout(() => node.remove(), tone === "bad" ? 8000 : 4000);
 }
 
-/** Copies text, also where the clipboard API is missing (plain http to another machine). */
+/** Copies text, even without the clipboard API (plain HTTP to another host). */
 export async function copy(text) {
   try {
     await navigator.clipboard.writeText(text);
   } catch {
-    const holder = h("textarea", { class: "unseen", value: text });
+    const holder = h("textarea", { class: "visually-hidden", value: text });
     (document.querySelector("dialog[open]") ?? document.body).append(holder);
     holder.select();
     document.execCommand("copy");

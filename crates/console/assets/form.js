@@ -1,4 +1,4 @@
-// Forms whose controls carry the API's own field names, so that the server's messages find their place.
+// Forms whose controls have the API's field names, so that server errors can be shown at their field.
 
 import { h, icon, put } from "./dom.js";
 
@@ -17,8 +17,8 @@ export function field({ name, label, hint, as = "input", options, ...rest }) {
 }
 
 /**
- * A form that sends itself: `send(values)` gets the controls' values by name. A problem is shown
- * beside the fields that it names, and the rest of it above the buttons.
+ * A form that calls `send(values)` with the controls' values by name. Field errors are shown at
+ * their field, the rest of a problem above the buttons.
  */
 export function form({ fields, action, send, cancel, danger }) {
   const alert = h("p", { class: "alert", role: "alert", hidden: true });
@@ -45,27 +45,27 @@ export function form({ fields, action, send, cancel, danger }) {
 
 function clear(node, alert) {
   alert.hidden = true;
-  for (const one of node.querySelectorAll(".error")) put(one);
-  for (const one of node.querySelectorAll("[aria-invalid]")) one.removeAttribute("aria-invalid");
+  for (const error of node.querySelectorAll(".error")) put(error);
+  for (const control of node.querySelectorAll("[aria-invalid]")) control.removeAttribute("aria-invalid");
 }
 
 function complete(node) {
   const empty = [...node.querySelectorAll("[required]")].filter((control) => !control.value.trim());
-  for (const control of empty) mark(control.closest(".field"), "This can't be empty.");
+  for (const control of empty) mark(control.closest(".field"), "This field is required.");
   empty[0]?.focus();
   return empty.length === 0;
 }
 
 function show(node, alert, problem) {
-  const homeless = problem.fields?.filter((one) => !mark(place(node, String(one.field)), one.detail)) ?? [];
-  const rest = homeless.map((one) => `${one.field}: ${one.detail}`);
+  const unplaced = problem.fields?.filter(({ field, detail }) => !mark(findField(node, String(field)), detail)) ?? [];
+  const rest = unplaced.map(({ field, detail }) => `${field}: ${detail}`);
   put(alert, [problem.message, ...rest].join(" "), problem.status >= 500 && problem.requestId && ` (request ${problem.requestId})`);
   alert.hidden = false;
   node.querySelector("[aria-invalid]")?.focus();
 }
 
-/** The field that is called `name`, or the nearest one that holds it: `env.PORT` is shown at `env`. */
-function place(node, name) {
+/** Finds the field `name` or its closest ancestor: `env.PORT` is shown at `env`. */
+function findField(node, name) {
   const path = name.replace(/^\//, "").split(/[./[\]]+/).filter(Boolean);
   for (; path.length; path.pop()) {
     const found = node.querySelector(`[data-field="${CSS.escape(path.join("."))}"]`);
@@ -83,7 +83,7 @@ function mark(found, text) {
   return true;
 }
 
-/** Rows of resource type and amount; `values()` gives `{cpu: "1", …}`. */
+/** Rows of resource type and amount; `values()` returns `{cpu: "1", …}`. */
 export function amounts(name, label, start) {
   const rows = h("div", { class: "amounts" });
   const add = (kind = "", amount = "", fixed = false) => {
@@ -99,8 +99,8 @@ export function amounts(name, label, start) {
   for (const [kind, amount] of start) add(kind, amount, true);
   const node = h("fieldset", { class: "field", "data-field": name },
     h("legend", {}, label), rows,
-    h("button", { type: "button", class: "plain small", onclick: () => add().focus() }, icon("plus"), "Add a type"),
-    h("p", { class: "hint" }, "A number, or with a unit: 500m, 4Gi. Any type the cluster has, such as gpu."),
+    h("button", { type: "button", class: "plain small", onclick: () => add().focus() }, icon("plus"), "Add type"),
+    h("p", { class: "hint" }, "A number, optionally with a unit: 500m, 4Gi. Any resource type of the cluster, such as gpu."),
     h("p", { class: "error" }));
   const values = () => Object.fromEntries([...rows.children]
     .map((row) => [row.querySelector(".kind").value.trim(), row.querySelector(".amount").value.trim()])
@@ -108,7 +108,7 @@ export function amounts(name, label, start) {
   return { node, values };
 }
 
-/** Opens a modal dialog; `build(close)` makes its content. */
+/** Opens a modal dialog; `build(close)` returns its content. */
 export function dialog(title, build) {
   const id = `d${++serial}`;
   const node = h("dialog", { "aria-labelledby": id });
@@ -123,7 +123,7 @@ export function dialog(title, build) {
   return node;
 }
 
-/** Asks before something is lost. With `typed` its name has to be written out. */
+/** Asks for confirmation of a destructive action. With `typed`, the user has to type that name. */
 export function confirm({ title, text, action, typed, send }) {
   dialog(title, (close) => {
     const fields = [h("p", {}, text)];

@@ -1,42 +1,42 @@
-// What the console knows, kept true by the event stream.
-// An event says only that a subject changed; what it is now is always read from the server.
+// The console's data, kept current by the event stream.
+// An event only signals that a subject changed; its state is always read from the server.
 
 import { call, list, session, sessionEnd } from "./api.js";
 import { follow } from "./stream.js";
 
-const GATHER_MS = 120;
-const ONE_BY_ONE = 20;
-const EVENTS_KEPT = 500;
+const BATCH_MS = 120;
+const MAX_SINGLE_READS = 20;
+const MAX_EVENTS = 500;
 
 const listeners = new Set();
-let due = false;
+let scheduled = false;
 
-/** Calls back, at most once per frame, after something changed. Gives the function that stops it. */
+/** Calls `listener` after changes, at most once per frame. Returns the function that unsubscribes. */
 export function onChange(listener) {
   listeners.add(listener);
   return () => listeners.delete(listener);
 }
 
-/** Says that something changed. */
+/** Notifies the listeners of a change. */
 export function changed() {
-  if (due) return;
-  due = true;
+  if (scheduled) return;
+  scheduled = true;
   setTimeout(() => {
-    due = false;
+    scheduled = false;
     for (const listener of [...listeners]) listener();
   }, 16);
 }
 
-/** The items of one list of the API. One reader at a time, so that an old answer can't overwrite a new one. */
+/** The items of one API list. Reads are serial, so that an old response can't overwrite a newer one. */
 class Collection {
   items = new Map();
-  wanted = false;
+  active = false;
   loaded = false;
   more = false;
   problem = null;
   #all = false;
   #ids = new Set();
-  #gone = new Set();
+  #deleted = new Set();
   #reading = null;
 
   constructor(path) {
@@ -51,38 +51,38 @@ class Collection {
     return this.items.get(id);
   }
 
-  /** Shows the answer to a change at once; an event may have overtaken it, so it is read again. */
+  /** Shows the response to a change at once, and rereads it: a newer event may have arrived before. */
   put(item) {
     this.items.set(item.id, item);
     changed();
     this.refresh(item.id);
   }
 
-  /** Forgets an item that is gone; an answer that is still on its way must not bring it back. */
+  /** Removes a deleted item; a response in flight must not bring it back. */
   remove(id) {
     this.#ids.delete(id);
-    if (this.#reading) this.#gone.add(id);
+    if (this.#reading) this.#deleted.add(id);
     if (this.items.delete(id)) changed();
   }
 
-  /** Reads everything; from now on events keep it true. */
+  /** Reads all items; from now on events keep them current. */
   load() {
-    this.wanted = true;
+    this.active = true;
     this.#all = true;
     return (this.#reading ??= this.#read(0));
   }
 
-  /** Reads one item again, together with others that change at the same time. */
+  /** Rereads one item, batched with others that change at the same time. */
   refresh(id) {
     this.#ids.add(id);
-    return (this.#reading ??= this.#read(GATHER_MS));
+    return (this.#reading ??= this.#read(BATCH_MS));
   }
 
   async #read(delay) {
     await new Promise((done) => setTimeout(done, delay));
     while (this.#all || this.#ids.size) {
       const ids = [...this.#ids];
-      const all = this.#all || ids.length > ONE_BY_ONE;
+      const all = this.#all || ids.length > MAX_SINGLE_READS;
       this.#ids.clear();
       this.#all = false;
       try {
@@ -95,12 +95,12 @@ class Collection {
       changed();
     }
     this.#reading = null;
-    this.#gone.clear();
+    this.#deleted.clear();
   }
 
   async #readAll() {
     const { items, more } = await list(this.path);
-    this.items = new Map(items.filter(({ id }) => !this.#gone.has(id)).map((item) => [item.id, item]));
+    this.items = new Map(items.filter(({ id }) => !this.#deleted.has(id)).map((item) => [item.id, item]));
     this.more = more;
     this.loaded = true;
   }
@@ -108,7 +108,7 @@ class Collection {
   async #readOne(id) {
     try {
       const item = await call("GET", `${this.path}/${encodeURIComponent(id)}`);
-      if (!this.#gone.has(id)) this.items.set(id, item);
+      if (!this.#deleted.has(id)) this.items.set(id, item);
     } catch (problem) {
       if (problem.status !== 404) throw problem;
       this.items.delete(id);
@@ -122,19 +122,19 @@ export const users = new Collection("/users");
 export const invites = new Collection("/invites");
 export const organizations = new Collection("/organizations");
 
-const kept = { cluster: clusters, deployment: deployments, user: users, invite: invites, organization: organizations };
+const collections = { cluster: clusters, deployment: deployments, user: users, invite: invites, organization: organizations };
 
-/** The newest events, newest first; the users that events told of, also those who left; how the stream is. */
+/** The latest events, newest first; users seen in events, including removed ones; the stream's state. */
 export const log = { events: [], users: new Map(), state: "waiting" };
 
-/** Begins to follow; everything is read once the stream is open, so that nothing falls between. */
+/** Starts following events; data is read after the stream has opened, so that no change is missed. */
 export function start() {
   follow({
     onEvent,
     onOpen(resumed) {
       if (resumed) return;
-      for (const one of [clusters, deployments, organizations, users]) one.load();
-      if (invites.wanted) invites.load();
+      for (const collection of [clusters, deployments, organizations, users]) collection.load();
+      if (invites.active) invites.load();
     },
     onState(state) {
       log.state = state;
@@ -143,36 +143,36 @@ export function start() {
   });
 }
 
-/** Puts events into the log, newest first and without repeats. */
-export function remember(events) {
+/** Adds events to the log, newest first and without duplicates. */
+export function addEvents(events) {
   for (const { kind, subject, data } of events) if (kind === "user" && data?.username) log.users.set(subject, data);
   const bySeq = new Map([...events, ...log.events].map((event) => [event.seq, event]));
-  log.events = [...bySeq.values()].sort((a, b) => b.seq - a.seq).slice(0, EVENTS_KEPT);
+  log.events = [...bySeq.values()].sort((a, b) => b.seq - a.seq).slice(0, MAX_EVENTS);
   changed();
 }
 
 function onEvent(event) {
   if (event.type === "user.removed" && event.subject === session?.user.id) return sessionEnd("Your account was removed.");
-  remember([event]);
-  const collection = kept[event.kind];
-  if (!collection?.wanted) return;
+  addEvents([event]);
+  const collection = collections[event.kind];
+  if (!collection?.active) return;
   refreshClusters(event);
   if (/\.(deleted|removed)$/.test(event.type)) collection.remove(event.subject);
   else collection.refresh(event.subject);
 }
 
-/** Where each deployment was when an event last told of it. */
-const places = new Map();
+/** The cluster of each deployment as of its last event. */
+const lastCluster = new Map();
 
 /**
- * A deployment that came, moved or went changed what its clusters have left. A shared cluster
- * has no other way to tell: its own events reach only the platform administrator.
+ * Rereads the clusters of a deployment that was created, moved or deleted: their free capacity
+ * changed, and a shared cluster's own events reach only the platform administrator.
  */
 function refreshClusters({ kind, subject, type, data }) {
-  if (kind !== "deployment" || !clusters.wanted) return;
+  if (kind !== "deployment" || !clusters.active) return;
   const { placed_on, pinned_to } = data ?? {};
-  const touched = new Set([places.get(subject), deployments.get(subject)?.cluster_id, placed_on, pinned_to]);
-  for (const id of touched) if (id) clusters.refresh(id);
-  if (type.endsWith(".deleted")) places.delete(subject);
-  else places.set(subject, placed_on);
+  const affected = new Set([lastCluster.get(subject), deployments.get(subject)?.cluster_id, placed_on, pinned_to]);
+  for (const id of affected) if (id) clusters.refresh(id);
+  if (type.endsWith(".deleted")) lastCluster.delete(subject);
+  else lastCluster.set(subject, placed_on);
 }

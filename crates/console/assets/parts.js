@@ -1,7 +1,7 @@
-// Pieces that several views show.
+// Components shared by several views.
 
 import { h, icon } from "./dom.js";
-import { ago, byKind, count, fullTime, quantity, sentence } from "./format.js";
+import { ago, byKind, count, fullTime, humanize, quantity } from "./format.js";
 import { owner } from "./people.js";
 
 const TONES = {
@@ -11,9 +11,9 @@ const TONES = {
   failed: "bad",
 };
 
-/** A status as a word with a coloured dot. */
+/** A status with a coloured dot. */
 export function badge(status) {
-  return h("span", { class: `badge ${TONES[status] ?? "calm"}` }, sentence(status));
+  return h("span", { class: `badge ${TONES[status] ?? "calm"}` }, humanize(status));
 }
 
 /** A status with its reason below. */
@@ -21,17 +21,17 @@ export function status({ status, status_reason }) {
   return h("div", { class: "status" }, badge(status), status_reason && h("p", { class: "reason", title: status_reason }, status_reason));
 }
 
-/** A moment, told as how long ago; `tick` keeps it true. */
+/** A relative time; `tick` keeps it current. */
 export function time(at) {
   return at ? h("time", { datetime: at, title: fullTime(at) }, ago(at)) : "–";
 }
 
-/** Brings every shown moment up to date. */
+/** Updates all relative times on the page. */
 export function tick() {
   for (const node of document.querySelectorAll("time[datetime]")) node.textContent = ago(node.dateTime);
 }
 
-/** One bar per resource type: how much is used of how much. */
+/** One bar per resource type: used and total capacity. */
 export function bars(capacity) {
   const kinds = Object.entries(capacity ?? {}).sort(byKind);
   return h("div", { class: "bars" }, kinds.map(([kind, { total, used, free }]) => {
@@ -46,36 +46,36 @@ export function bars(capacity) {
   }));
 }
 
-/** Whose something is, for who sees more than their own. */
+/** The owning organization, shown to platform administrators only. */
 export function ownerTag(item) {
   const name = owner(item);
   return name && h("span", { class: "tag", title: `Organization ${name}` }, name);
 }
 
-/** A cluster as a card that leads to its page. */
+/** A cluster as a card that links to its page. */
 export function clusterCard(cluster) {
-  const where = [cluster.provider, cluster.cloud_provider, cluster.region].filter(Boolean);
+  const location = [cluster.provider, cluster.cloud_provider, cluster.region].filter(Boolean);
   return h("article", { class: "card cluster" },
     h("header", {},
       h("h3", {}, h("a", { href: `#/clusters/${cluster.id}` }, cluster.name), cluster.shared ? h("span", { class: "tag" }, "shared") : ownerTag(cluster)),
       badge(cluster.status)),
     cluster.status_reason && h("p", { class: "reason" }, cluster.status_reason),
     bars(cluster.capacity),
-    h("footer", {}, h("span", {}, count(cluster.deployments, "deployment")), h("span", {}, [...new Set(where)].join(" · "))));
+    h("footer", {}, h("span", {}, count(cluster.deployments, "deployment")), h("span", {}, [...new Set(location)].join(" · "))));
 }
 
-/** Says that there is nothing, and what to do about it. */
+/** An empty state with a suggested action. */
 export function empty(title, text, action) {
   return h("div", { class: "empty" }, h("h3", {}, title), h("p", {}, text), action);
 }
 
-/** What could not be read, with a way to try again. */
-export function failure(problem, again) {
-  return h("div", { class: "empty bad", role: "alert" }, h("h3", {}, "This could not be loaded"), h("p", {}, problem.message),
-    again && h("button", { class: "plain", onclick: again }, "Try again"));
+/** A load error with a retry button. */
+export function failure(problem, retry) {
+  return h("div", { class: "empty bad", role: "alert" }, h("h3", {}, "Loading failed"), h("p", {}, problem.message),
+    retry && h("button", { class: "plain", onclick: retry }, "Retry"));
 }
 
-/** A page's head: title, what stands below it, and its actions. */
+/** A page header: title, content below it, and actions. */
 export function head(title, { below, actions, back } = {}) {
   return h("header", { class: "page-head" },
     back && h("a", { class: "back", href: back[0] }, icon("back"), back[1]),
@@ -83,33 +83,33 @@ export function head(title, { below, actions, back } = {}) {
     h("div", { class: "page-actions" }, actions));
 }
 
-/** Names and values, side by side; what has no value is left out. */
+/** A list of names and values; entries without a value are omitted. */
 export function facts(rows) {
   return h("dl", { class: "facts" }, rows.filter(([, value]) => value !== null && value !== undefined && value !== "" && value !== false)
     .map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
 }
 
-/** `{a: "b"}` as small tags. */
+/** Labels (`{a: "b"}`) as tags. */
 export function labels(pairs) {
   const all = Object.entries(pairs ?? {});
   return all.length ? all.map(([key, value]) => h("span", { class: "tag" }, value === "" ? key : `${key}=${value}`)) : null;
 }
 
-const TITLES = { created: "Created", updated: "Changed", deleted: "Deleted", redeemed: "Redeemed", reopened: "Opened again", revoked: "Revoked", removed: "Removed" };
+const TITLES = { created: "Created", updated: "Updated", deleted: "Deleted", redeemed: "Redeemed", reopened: "Reopened", revoked: "Revoked", removed: "Removed" };
 
-/** What an event means in words: the last part of its type. */
+/** The title of an event: the last part of its type. */
 export function eventTitle(event) {
   const verb = event.type.slice(event.type.lastIndexOf(".") + 1);
-  return TITLES[verb] ?? sentence(verb);
+  return TITLES[verb] ?? humanize(verb);
 }
 
-/** The sentence that an event carries, if any. */
+/** The message of an event, if any. */
 export function eventReason(event) {
   const { status_reason, reason, detail, message } = event.data ?? {};
   return [status_reason, reason, detail, message].find((text) => typeof text === "string" && text) ?? null;
 }
 
-/** Colours an event like the status that it reports. */
+/** The colour of an event: that of the status it reports. */
 export function eventTone(event) {
   const verb = event.type.slice(event.type.lastIndexOf(".") + 1);
   return TONES[verb] ?? "calm";

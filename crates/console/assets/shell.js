@@ -1,4 +1,4 @@
-// The frame around every view: navigation, connection, account, keyboard.
+// The shell around every view: navigation, connection, account, keyboard shortcuts.
 
 import { call, session, sessionEnd, sessionStart } from "./api.js";
 import { h, icon, put, toast } from "./dom.js";
@@ -13,7 +13,7 @@ const PLACES = [
   ["organization", "Organization", "m"],
 ];
 
-/** Makes the frame; `main` is where views go. */
+/** Builds the shell; views are shown in `main`. */
 export function shell() {
   const main = h("main", { id: "main", tabindex: "-1" });
   const links = PLACES.map(([name, label, key]) =>
@@ -51,7 +51,7 @@ export function shell() {
   };
 }
 
-/** Shows a text that may be cut off; all of it is told on hover. */
+/** Sets a text that may be truncated; the tooltip shows all of it. */
 function label(node, text) {
   if (node.textContent !== text) put(node, text).title = text;
 }
@@ -73,7 +73,7 @@ function account() {
   const { user } = session;
   dialog("Your account", (close) => form({
     fields: [
-      h("p", { class: "hint" }, `Signed in as ${user.username}. Leave the passwords empty to keep yours; a new one ends all your sign-ins.`),
+      h("p", { class: "hint" }, `Signed in as ${user.username}. Leave the passwords empty to keep your password; changing it ends all your sessions.`),
       h("input", { type: "text", hidden: true, autocomplete: "username", value: user.username, "aria-hidden": "true" }),
       field({ name: "display_name", label: "Display name", value: user.display_name ?? "", autocomplete: "name" }),
       field({ name: "current_password", label: "Current password", type: "password", autocomplete: "current-password" }),
@@ -82,7 +82,7 @@ function account() {
     action: "Save", cancel: close,
     async send({ display_name, current_password, password }) {
       const next = await call("PATCH", "/users/me", { display_name, ...(password && { password, current_password }) });
-      if (password) return sessionEnd("Your password is changed. That ended all your sign-ins, here and elsewhere: sign in with the new one.");
+      if (password) return sessionEnd("Your password was changed, which ended all your sessions. Sign in with the new password.");
       sessionStart({ ...session, user: next });
       changed();
       close();
@@ -91,13 +91,13 @@ function account() {
   }));
 }
 
-/** `g` and a letter goes somewhere, `/` searches, `n` makes something new, `?` tells all this. */
+/** Keyboard shortcuts: `g` and a letter navigates, `/` searches, `n` creates, `?` shows the help. */
 function keyboard() {
-  let going = 0;
+  let lastG = 0;
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, dialog")) return;
-    const place = Date.now() - going < 1500 && PLACES.find(([, , key]) => key === event.key);
-    going = event.key === "g" ? Date.now() : 0;
+    const place = Date.now() - lastG < 1500 && PLACES.find(([, , key]) => key === event.key);
+    lastG = event.key === "g" ? Date.now() : 0;
     if (place) location.hash = `#/${place[0]}`;
     else if (event.key === "?") help();
     else if (event.key === "/") document.querySelector("main [type=search]")?.focus();
@@ -108,7 +108,7 @@ function keyboard() {
 }
 
 function help() {
-  const rows = [...PLACES.map(([, label, key]) => [`g ${key}`, label]), ["/", "Search in the list"], ["n", "New"], ["Esc", "Close a dialog"], ["?", "This help"]];
-  dialog("Keyboard", () => h("dl", { class: "keys" }, rows.map(([keys, does]) =>
-    h("div", {}, h("dt", {}, keys.split(" ").map((key) => h("kbd", {}, key))), h("dd", {}, does)))));
+  const rows = [...PLACES.map(([, label, key]) => [`g ${key}`, label]), ["/", "Search the list"], ["n", "New"], ["Esc", "Close a dialog"], ["?", "Show this help"]];
+  dialog("Keyboard shortcuts", () => h("dl", { class: "keys" }, rows.map(([keys, action]) =>
+    h("div", {}, h("dt", {}, keys.split(" ").map((key) => h("kbd", {}, key))), h("dd", {}, action)))));
 }

@@ -1,19 +1,19 @@
-// The event stream over fetch: EventSource can't send an Authorization header.
+// Client of the event stream, over fetch: EventSource can't send an Authorization header.
 
 import { send, session } from "./api.js";
 
-const FIRST_WAIT_MS = 500;
-const LONGEST_WAIT_MS = 15_000;
-const SILENCE_MS = 60_000;
-const HIDDEN_MS = 60_000;
+const MIN_BACKOFF_MS = 500;
+const MAX_BACKOFF_MS = 15_000;
+const HEARTBEAT_TIMEOUT_MS = 60_000;
+const HIDDEN_TIMEOUT_MS = 60_000;
 
 /**
- * Follows the events until `stop` of the answer is called, resuming where it broke off.
- * `onOpen(resumed)` says whether something may have been missed; `onState` gives `live` or `waiting`.
+ * Follows the events until the returned `stop` is called, and resumes after a disconnect.
+ * `onOpen(resumed)` is false if events may have been missed; `onState` gets `live` or `waiting`.
  */
 export function follow({ onEvent, onOpen, onState }) {
   let last = null;
-  let wait = FIRST_WAIT_MS;
+  let backoff = MIN_BACKOFF_MS;
   let stopped = false;
   let attempt = null;
   let timer = null;
@@ -29,17 +29,17 @@ export function follow({ onEvent, onOpen, onState }) {
       onState("live");
       await read(response.body, mine, (message) => {
         last = message.id || last;
-        wait = FIRST_WAIT_MS;
+        backoff = MIN_BACKOFF_MS;
         onEvent(JSON.parse(message.data));
       });
     } catch {
-      // Whatever broke, the answer is the same: try again from the last event seen.
+      // Any error is handled by reconnecting from the last event.
     }
     if (attempt === mine) attempt = null;
     if (stopped || mine.asleep) return;
     onState("waiting");
-    timer = setTimeout(connect, wait + Math.random() * wait);
-    wait = Math.min(wait * 2, LONGEST_WAIT_MS);
+    timer = setTimeout(connect, backoff + Math.random() * backoff);
+    backoff = Math.min(backoff * 2, MAX_BACKOFF_MS);
   }
 
   function sleep() {
@@ -49,11 +49,11 @@ export function follow({ onEvent, onOpen, onState }) {
     attempt = null;
   }
 
-  // A browser allows few connections to one host: a tab that nobody looks at gives its own back.
+  // Browsers limit the connections per host: a hidden tab closes its own.
   let hidden = null;
   function visibility() {
     clearTimeout(hidden);
-    if (document.hidden) hidden = setTimeout(sleep, HIDDEN_MS);
+    if (document.hidden) hidden = setTimeout(sleep, HIDDEN_TIMEOUT_MS);
     else connect();
   }
   document.addEventListener("visibilitychange", visibility);
@@ -70,19 +70,19 @@ export function follow({ onEvent, onOpen, onState }) {
   };
 }
 
-/** Reads until the stream ends, breaks, or is silent for longer than the heartbeats allow. */
+/** Reads until the stream ends, fails, or misses its heartbeats. */
 async function read(body, attempt, onMessage) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   const parse = parser(onMessage);
   for (;;) {
-    const alarm = setTimeout(() => attempt.abort(), SILENCE_MS);
-    const { value, done } = await reader.read().finally(() => clearTimeout(alarm));
+    const timeout = setTimeout(() => attempt.abort(), HEARTBEAT_TIMEOUT_MS);
+    const { value, done } = await reader.read().finally(() => clearTimeout(timeout));
     if (done) return;
     parse(value);
   }
 }
 
-/** Cuts text that arrives in pieces into messages, as the HTML standard says. */
+/** Parses chunks of text into messages, as the HTML standard specifies. */
 export function parser(onMessage) {
   let rest = "";
   let message = { id: "", event: "", data: [] };

@@ -1,36 +1,36 @@
-//! The web console and the page of the API documents, built into the binary.
+//! The web console and the API documentation page, embedded into the binary.
 //!
-//! Everything is a static file of this crate: there is no build step and nothing is downloaded,
-//! so the pages work without internet. They reach the server through its public API alone.
+//! All assets are static files of this crate, without a build step or downloads, so the pages
+//! work without internet access. They use only the server's public API.
 
 #[cfg(test)]
 mod tests;
 
-/// The policy that the pages are written for: only this server's files, nothing inline.
+/// The content security policy of the pages: only this server's files, nothing inline.
 pub const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; base-uri 'none'; form-action 'self'; \
      frame-ancestors 'none'; object-src 'none'";
 
-/// How long a browser may keep a file: it has to ask each time, and the entity tag makes the
-/// answer small. A new binary is thus seen at once, with all its files.
+/// The `Cache-Control` header of all files: browsers revalidate each time with the entity tag, so
+/// that a new binary takes effect at once.
 pub const CACHE_CONTROL: &str = "no-cache";
 
-/// A file to serve.
+/// An embedded file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct File {
     /// The value of the `Content-Type` header.
     pub content_type: &'static str,
-    /// What the file holds.
+    /// The content.
     pub body: &'static [u8],
-    /// The value of the `ETag` header, quotes included: it changes with the content.
+    /// The value of the `ETag` header, including quotes: a hash of the content.
     pub etag: &'static str,
 }
 
-/// Gives the file at a URL's path (without query): `/`, `/docs` and everything below `/assets/`.
+/// Returns the file at a URL path (without query): `/`, `/docs` or below `/assets/`.
 pub fn file(path: &str) -> Option<File> {
-    FILES.iter().find(|(at, _)| *at == path).map(|(_, file)| *file)
+    FILES.iter().find(|(served_at, _)| *served_at == path).map(|(_, file)| *file)
 }
 
-/// All paths that [`file()`] knows.
+/// All paths that [`file()`] serves.
 pub fn paths() -> impl Iterator<Item = &'static str> {
     FILES.iter().map(|(path, _)| *path)
 }
@@ -40,7 +40,7 @@ const CSS: &str = "text/css; charset=utf-8";
 const JS: &str = "text/javascript; charset=utf-8";
 const SVG: &str = "image/svg+xml";
 
-/// A file of `assets/` with the path where it is served; the same name by default.
+/// Embeds a file of `assets/` with its URL path, `/assets/<name>` by default.
 macro_rules! embed {
     ($name:literal, $content_type:expr) => {
         embed!(concat!("/assets/", $name), $name, $content_type)
@@ -48,11 +48,11 @@ macro_rules! embed {
     ($path:expr, $name:literal, $content_type:expr) => {{
         const BODY: &[u8] = include_bytes!(concat!("../assets/", $name));
         const TAG: [u8; 18] = entity_tag(BODY);
-        const TEXT: &str = match str::from_utf8(&TAG) {
+        const ETAG: &str = match str::from_utf8(&TAG) {
             Ok(text) => text,
             Err(_) => unreachable!(),
         };
-        ($path, File { content_type: $content_type, body: BODY, etag: TEXT })
+        ($path, File { content_type: $content_type, body: BODY, etag: ETAG })
     }};
 }
 
@@ -90,14 +90,14 @@ static FILES: &[(&str, File)] = &[
     embed!("docs/try.js", JS),
 ];
 
-/// The content's 64-bit FNV-1a hash in quotes. It only has to differ between versions, so it
-/// needs no cryptography and can be made while compiling.
+/// The content's 64-bit FNV-1a hash in quotes. It only has to differ between versions, so a
+/// non-cryptographic hash that can be computed at compile time is enough.
 const fn entity_tag(body: &[u8]) -> [u8; 18] {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
-    let mut at = 0;
-    while at < body.len() {
-        hash = (hash ^ body[at] as u64).wrapping_mul(0x0000_0100_0000_01b3);
-        at += 1;
+    let mut index = 0;
+    while index < body.len() {
+        hash = (hash ^ body[index] as u64).wrapping_mul(0x0000_0100_0000_01b3);
+        index += 1;
     }
     let mut tag = [b'"'; 18];
     let mut digit = 0;

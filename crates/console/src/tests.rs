@@ -1,4 +1,4 @@
-//! Every page finds its files, and none of them breaks the content security policy.
+//! Checks that all referenced files are served and that none violates the content security policy.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -6,21 +6,21 @@ use std::path::Path;
 use super::*;
 
 fn text(path: &str) -> &'static str {
-    let found = file(path).unwrap_or_else(|| panic!("nothing is served at {path}"));
+    let found = file(path).unwrap_or_else(|| panic!("no file is served at {path}"));
     str::from_utf8(found.body).expect("assets are text")
 }
 
-/// What follows each `before` up to the next `"`.
+/// The text after each `before` up to the next `"`.
 fn quoted<'a>(text: &'a str, before: &'a str) -> impl Iterator<Item = &'a str> {
     text.split(before).skip(1).map(|rest| rest.split('"').next().expect("split gives a first part"))
 }
 
-fn below(dir: &Path, prefix: &str, found: &mut BTreeSet<String>) {
+fn collect_files(dir: &Path, prefix: &str, found: &mut BTreeSet<String>) {
     for entry in dir.read_dir().expect("assets can be read") {
         let entry = entry.expect("assets can be read");
         let name = format!("{prefix}/{}", entry.file_name().display());
         if entry.path().is_dir() {
-            below(&entry.path(), &name, found);
+            collect_files(&entry.path(), &name, found);
         } else {
             found.insert(name);
         }
@@ -28,7 +28,7 @@ fn below(dir: &Path, prefix: &str, found: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn each_path_gives_its_type() {
+fn path_determines_content_type() {
     for (path, content_type) in [
         ("/", Some("text/html; charset=utf-8")),
         ("/docs", Some("text/html; charset=utf-8")),
@@ -48,7 +48,7 @@ fn each_path_gives_its_type() {
 #[test]
 fn every_asset_is_embedded_once() {
     let mut on_disk = BTreeSet::new();
-    below(&Path::new(env!("CARGO_MANIFEST_DIR")).join("assets"), "/assets", &mut on_disk);
+    collect_files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("assets"), "/assets", &mut on_disk);
     for (page, path) in [("/assets/index.html", "/"), ("/assets/docs.html", "/docs")] {
         assert!(on_disk.remove(page), "{page}");
         on_disk.insert(path.into());
@@ -82,7 +82,7 @@ fn modules_import_only_files_that_are_served() {
 }
 
 #[test]
-fn nothing_is_inline_and_data_never_becomes_markup() {
+fn assets_contain_no_inline_code_and_no_html_injection() {
     for path in paths() {
         for banned in
             ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", " style=\""]

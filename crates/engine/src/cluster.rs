@@ -1,81 +1,96 @@
-//! The cluster worker: takes clusters from asked-for to ready, keeps an ear on their agents, has what
-//! is on them move when they are drained, and takes them out again.
+//! Reconciles clusters: drives each from `accepted` to `ready`, monitors its agent, moves its
+//! workloads when it is drained, and deletes it.
 
 mod draining;
-mod losing;
+mod eviction;
 mod provisioning;
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use model::cluster::{Ask, Cluster, Patience, Provider, Status, Step, Voice};
+use model::cluster::{
+    Cluster, Heartbeat, HeartbeatTimeouts, Provider, ProviderOperation, Status, Step,
+};
 use model::event::Actor;
-use model::work::Next;
+use model::work::Requeue;
 use model::{ClusterId, Time};
 use store::{Db, Read, Scope, lease};
 
-use crate::held::{Held, existing};
-use crate::placement::Outlook;
+use crate::locked::{Locked, existing};
+use crate::placement::PlacementView;
 use crate::{Error, Reconcile, local_agent};
 
 pub use provisioning::Providers;
 use provisioning::Provisioning;
 
-/// How soon to look again for the agent of this machine, which nobody announces.
-const LOOK_AGAIN: Duration = Duration::from_secs(5);
-/// How soon to look again at what moves.
-const MOVING: Duration = Duration::from_secs(1);
+/// How often to check for the local agent, which sends no wake-up.
+const LOCAL_AGENT_POLL: Duration = Duration::from_secs(5);
+/// How often to check the progress of a drain.
+const DRAIN_POLL: Duration = Duration::from_secs(1);
 
-/// The worker.
-pub struct Terraform {
+/// The cluster worker.
+pub struct ClusterWorker {
     db: Db,
-    patience: Patience,
+    timeouts: HeartbeatTimeouts,
     provisioning: Option<Provisioning>,
-    outlook: Outlook,
-    /// Since when it listens: before that, it could not have heard an agent.
+    placement_view: PlacementView,
+    /// When this worker started: it can't have missed heartbeats before that.
     since: Time,
-    /// When what was installed on a cluster was last looked after, and what its users wanted then
-    /// (its generation). After a start that is long ago.
-    mended: Mutex<HashMap<ClusterId, (Time, i64)>>,
+    /// When each cluster was last repaired, and its generation then. Empty after a restart, so that
+    /// every cluster is repaired once.
+    last_repairs: Mutex<HashMap<ClusterId, (Time, i64)>>,
 }
 
-impl Terraform {
-    /// A worker that is so patient with silent agents, and asks placement what could move.
-    pub fn new(db: Db, patience: Patience, outlook: Outlook) -> Self {
+impl ClusterWorker {
+    /// Creates a worker; `timeouts` limits the silence of agents, `placement_view` tells which replicas
+    /// can move.
+    pub fn new(db: Db, timeouts: HeartbeatTimeouts, placement_view: PlacementView) -> Self {
         let since = db.now();
-        Self { db, patience, provisioning: None, outlook, since, mended: Mutex::default() }
+        Self {
+            db,
+            timeouts,
+            provisioning: None,
+            placement_view,
+            since,
+            last_repairs: Mutex::default(),
+        }
     }
 
-    /// Has it ask these for clusters that have to be made.
+    /// Configures the providers that create clusters.
     #[must_use]
     pub fn with(self, providers: Providers) -> Self {
         let provisioning = Provisioning::new(self.db.clone(), providers);
         Self { provisioning: Some(provisioning), ..self }
     }
 
-    async fn voice(&self, read: &mut Read, cluster: &Cluster, now: Time) -> Result<Voice, Error> {
+    async fn heartbeat(
+        &self,
+        read: &mut Read,
+        cluster: &Cluster,
+        now: Time,
+    ) -> Result<Heartbeat, Error> {
         if cluster.provider != Provider::Local {
-            let heard_at = cluster.agent.as_ref().map(|heard| heard.at);
-            return Ok(self.patience.voice(heard_at, self.since, now));
+            let heard_at = cluster.agent.as_ref().map(|agent| agent.at);
+            return Ok(self.timeouts.heartbeat(heard_at, self.since, now));
         }
-        let speaks = lease::is_held(read, local_agent::LEASE, now).await?;
-        Ok(if speaks { Voice::Speaks(None) } else { Voice::Unheard })
+        let is_held = lease::is_held(read, local_agent::LEASE, now).await?;
+        Ok(if is_held { Heartbeat::Alive(None) } else { Heartbeat::Never })
     }
 
-    /// Takes the steps that need nobody else; the cluster as it is then, what its agent is like, and
-    /// the step that is left.
-    async fn walk(&self, id: ClusterId) -> Result<Option<(Cluster, Voice, Step)>, Error> {
+    /// Applies the transitions that need no external call. Returns the cluster, the state of its
+    /// agent, and the step that remains.
+    async fn advance(&self, id: ClusterId) -> Result<Option<(Cluster, Heartbeat, Step)>, Error> {
         let mut tx = self.db.begin(Actor::Worker(Self::NAME)).await?;
-        // Whoever gives up what is on a cluster must not meet its return.
+        // Serialises eviction with cluster recovery.
         store::cluster::lock(&mut tx, id).await?;
         let found = store::cluster::get(&mut tx, Scope::All, id).await;
         let Some(mut cluster) = existing(found)? else { return Ok(None) };
-        let (seen, now) = (cluster.status, tx.now());
-        let agent = self.voice(&mut tx, &cluster, now).await?;
+        let (before, now) = (cluster.status, tx.now());
+        let agent = self.heartbeat(&mut tx, &cluster, now).await?;
         let last = loop {
-            match self.patience.next_step(&cluster, agent, now) {
-                Step::Move(to, reason) => {
+            match self.timeouts.next_step(&cluster, agent, now) {
+                Step::Transition(to, reason) => {
                     store::cluster::transition(&mut tx, &mut cluster, to, reason).await?;
                     if to == Status::Ready {
                         store::operation::set_cancelled(&mut tx, id, false).await?;
@@ -89,19 +104,19 @@ impl Terraform {
                 last => break last,
             }
         };
-        if cluster.status != seen {
+        if cluster.status != before {
             tx.commit().await?;
         }
         Ok(Some((cluster, agent, last)))
     }
 
-    /// The cluster in a transaction; none if it is no longer what it was.
-    async fn still(&self, seen: &Cluster) -> Result<Option<Held<Cluster>>, Error> {
-        Held::take(&self.db, Self::NAME, seen).await
+    /// Locks the cluster; `None` if it changed since it was read.
+    async fn lock(&self, cluster: &Cluster) -> Result<Option<Locked<Cluster>>, Error> {
+        Locked::lock(&self.db, Self::NAME, cluster).await
     }
 
-    /// What is to be done for a cluster that stays where it is; when to look again.
-    async fn look_after(&self, cluster: &Cluster, agent: Voice) -> Result<Option<Time>, Error> {
+    /// Handles a cluster whose status does not change. Returns when to reconcile again.
+    async fn maintain(&self, cluster: &Cluster, agent: Heartbeat) -> Result<Option<Time>, Error> {
         if matches!(cluster.status, Status::Ready | Status::Unreachable) {
             self.annotate(cluster).await?;
         }
@@ -110,50 +125,50 @@ impl Terraform {
         }
         let mut next = None;
         if cluster.draining_at.is_some() && self.drain(cluster).await? {
-            next = Some(self.db.now() + MOVING);
+            next = Some(self.db.now() + DRAIN_POLL);
         }
         if cluster.provider == Provider::Kubernetes {
-            if self.needs_mending(cluster) {
-                self.ask(cluster, Ask::Prepare, agent).await?;
+            if self.needs_repair(cluster) {
+                self.ask(cluster, ProviderOperation::InstallAgent, agent).await?;
             }
-            next = next.into_iter().chain([self.db.now() + provisioning::MEND]).min();
+            next = next.into_iter().chain([self.db.now() + provisioning::REPAIR]).min();
         }
         Ok(next)
     }
 
-    fn mended(&self, cluster: &Cluster) {
-        let mut mended = self.mended.lock().unwrap_or_else(PoisonError::into_inner);
-        mended.insert(cluster.id, (self.db.now(), cluster.generation));
+    fn record_repair(&self, cluster: &Cluster) {
+        let mut last_repairs = self.last_repairs.lock().unwrap_or_else(PoisonError::into_inner);
+        last_repairs.insert(cluster.id, (self.db.now(), cluster.generation));
     }
 
-    fn needs_mending(&self, cluster: &Cluster) -> bool {
-        let mended = self.mended.lock().unwrap_or_else(PoisonError::into_inner);
-        mended.get(&cluster.id).is_none_or(|(at, generation)| {
-            *at + provisioning::MEND <= self.db.now() || *generation != cluster.generation
+    fn needs_repair(&self, cluster: &Cluster) -> bool {
+        let last_repairs = self.last_repairs.lock().unwrap_or_else(PoisonError::into_inner);
+        last_repairs.get(&cluster.id).is_none_or(|(at, generation)| {
+            *at + provisioning::REPAIR <= self.db.now() || *generation != cluster.generation
         })
     }
 }
 
-impl Reconcile for Terraform {
+impl Reconcile for ClusterWorker {
     const NAME: &'static str = store::cluster::WORKER;
 
-    async fn reconcile(&self, key: &str) -> Result<Next, Error> {
+    async fn reconcile(&self, key: &str) -> Result<Requeue, Error> {
         let id: ClusterId = key.parse().map_err(|_| Error::Key(key.to_owned()))?;
-        let Some((cluster, agent, last)) = self.walk(id).await? else {
-            self.mended.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
-            return Ok(Next::Rest);
+        let Some((cluster, agent, last)) = self.advance(id).await? else {
+            self.last_repairs.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+            return Ok(Requeue::OnChange);
         };
-        let next = self.look_after(&cluster, agent).await?;
+        let next = self.maintain(&cluster, agent).await?;
         let at = match last {
-            Step::Ask(ask) => return self.ask(&cluster, ask, agent).await,
-            Step::GiveUp => {
-                self.give_up(&cluster).await?;
+            Step::Call(ask) => return self.ask(&cluster, ask, agent).await,
+            Step::Evict => {
+                self.evict(&cluster).await?;
                 None
             }
-            Step::Until(at) => Some(at),
-            Step::Await => Some(self.db.now() + LOOK_AGAIN),
+            Step::WaitUntil(at) => Some(at),
+            Step::AwaitLocalAgent => Some(self.db.now() + LOCAL_AGENT_POLL),
             _ => None,
         };
-        Ok(at.into_iter().chain(next).min().map_or(Next::Rest, Next::At))
+        Ok(at.into_iter().chain(next).min().map_or(Requeue::OnChange, Requeue::At))
     }
 }

@@ -1,5 +1,5 @@
-//! The workers of deployments. What runs where is decided by [`crate::placement`].
+//! Workers for deployments. [`crate::placement`] decides where replicas run.
 
 mod ending;
 
-pub use ending::Ending;
+pub use ending::RunForWorker;

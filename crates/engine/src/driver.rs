@@ -1,4 +1,4 @@
-//! The driver of the work queue: who runs, when, how many at once, and what happens after a failure.
+//! Drives workers from the work queue: claims, concurrency limits, leases, retries with backoff.
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -13,7 +13,7 @@ use model::environment::Environment;
 use model::event::Actor;
 use model::instance::Instance;
 use model::resource::Resource;
-use model::work::{Lane, Next};
+use model::work::{Lane, Requeue};
 use model::{Time, backoff};
 use store::work::Claim;
 use store::{Db, work};
@@ -22,20 +22,20 @@ use crate::metrics::{Run, Worker};
 use crate::reconcile::{AnyReconcile, Error};
 use crate::{Metrics, Reconcile};
 
-/// How the driver works.
+/// Settings of the driver.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// How many steps run at once.
+    /// Maximum number of concurrent reconciliations.
     pub concurrency: usize,
-    /// How many of these only what somebody waits for may use.
+    /// How many of them are reserved for the priority lane, which users wait for.
     pub reserved: usize,
-    /// How long a claim is ours if we don't say otherwise.
+    /// Duration of a claim's lease; it is renewed while the reconciliation runs.
     pub lease: Duration,
-    /// How long a step may take.
-    pub step_timeout: Duration,
-    /// How often everything that is not at rest is looked at, should a wake-up have been lost.
+    /// Timeout of one reconciliation.
+    pub timeout: Duration,
+    /// How often every subject that is not idle is reconciled, in case a wake-up was lost.
     pub resync: Duration,
-    /// How long to finish what runs when the server stops.
+    /// How long running reconciliations may take to finish on shutdown.
     pub drain: Duration,
 }
 
@@ -45,17 +45,17 @@ impl Default for Options {
             concurrency: 64,
             reserved: 16,
             lease: Duration::from_secs(10),
-            step_timeout: Duration::from_mins(5),
+            timeout: Duration::from_mins(5),
             resync: Duration::from_mins(10),
             drain: Duration::from_secs(5),
         }
     }
 }
 
-/// How long to sleep at most when nothing is due: another replica's signal may have been lost.
-const LONGEST_SLEEP: Duration = Duration::from_secs(5);
+/// Longest sleep when nothing is due: the signal of another server may be lost.
+const MAX_SLEEP: Duration = Duration::from_secs(5);
 
-/// Drives workers from the queue.
+/// Claims due keys and calls the workers.
 pub struct Driver {
     db: Db,
     workers: HashMap<&'static str, Arc<dyn AnyReconcile>>,
@@ -64,7 +64,7 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// A driver without workers.
+    /// Creates a driver without workers.
     pub fn new(db: Db, options: Options, metrics: Metrics) -> Self {
         Self { db, workers: HashMap::new(), options, metrics }
     }
@@ -75,7 +75,7 @@ impl Driver {
         self
     }
 
-    /// Runs until told to stop, then finishes what is under way.
+    /// Runs until stopped, then waits for running reconciliations.
     pub async fn run(self, mut stop: Stop) {
         let driver = Arc::new(self);
         let mut woken = driver.db.work_signal();
@@ -85,13 +85,13 @@ impl Driver {
         while !stop.is_set() {
             woken.mark_unchanged();
             let sleep = driver.fill(&mut running).await.unwrap_or_else(|error| {
-                tracing::warn!(%error, "the work queue can't be read");
+                tracing::warn!(%error, "reading the work queue failed");
                 Duration::from_secs(1)
             });
             tokio::select! {
-                () = stop.told() => {}
+                () = stop.signalled() => {}
                 changed = woken.changed() => if changed.is_err() { break },
-                Some(done) = running.tasks.join_next_with_id() => running.ended(done),
+                Some(done) = running.tasks.join_next_with_id() => running.remove(done),
                 _ = renewal.tick() => driver.renew(&running).await,
                 () = tokio::time::sleep(sleep) => {}
             }
@@ -103,22 +103,22 @@ impl Driver {
         driver.drain(running).await;
     }
 
-    /// Starts what is due, as far as there is room; how long to sleep if nothing happens.
+    /// Starts due work up to the concurrency limit. Returns how long to sleep if nothing happens.
     async fn fill(self: &Arc<Self>, running: &mut Running) -> store::Result<Duration> {
         loop {
-            let room = self.options.concurrency.saturating_sub(running.tasks.len());
-            if room == 0 {
-                return Ok(LONGEST_SLEEP);
+            let free = self.options.concurrency.saturating_sub(running.tasks.len());
+            if free == 0 {
+                return Ok(MAX_SLEEP);
             }
             let (now, due) = (self.db.now(), work::next_due(&mut self.db.read().await?).await?);
             match due {
-                None => return Ok(LONGEST_SLEEP),
-                Some(at) if at > now => return Ok(at.since(now).min(LONGEST_SLEEP)),
+                None => return Ok(MAX_SLEEP),
+                Some(at) if at > now => return Ok(at.since(now).min(MAX_SLEEP)),
                 Some(_) => {}
             }
-            let claims = self.claim(room).await?;
+            let claims = self.claim(free).await?;
             if claims.is_empty() {
-                // What is due is not for the room that is left, or another replica was faster.
+                // The due work is not in the priority lane, or another server claimed it.
                 return Ok(Duration::from_millis(100));
             }
             for claim in claims {
@@ -127,22 +127,22 @@ impl Driver {
         }
     }
 
-    async fn claim(&self, room: usize) -> store::Result<Vec<Claim>> {
-        let open_to_all = room.saturating_sub(self.options.reserved);
-        let (lane, room) =
-            if open_to_all > 0 { (Lane::Background, open_to_all) } else { (Lane::Priority, room) };
+    async fn claim(&self, free: usize) -> store::Result<Vec<Claim>> {
+        let open_to_all = free.saturating_sub(self.options.reserved);
+        let (lane, free) =
+            if open_to_all > 0 { (Lane::Background, open_to_all) } else { (Lane::Priority, free) };
         let mut tx = self.db.begin(Actor::Worker("driver")).await?;
-        let limit = i64::try_from(room).unwrap_or(i64::MAX);
+        let limit = i64::try_from(free).unwrap_or(i64::MAX);
         let claims = work::claim(&mut tx, lane, limit, self.options.lease).await?;
         tx.commit().await?;
         Ok(claims)
     }
 
-    /// One step for one key, whatever happens in it.
-    async fn step(&self, claim: Claim) {
+    /// Reconciles one key and records the outcome.
+    async fn run_one(&self, claim: Claim) {
         let started = base::monotonic();
-        let late = self.db.now().since(claim.due_at);
-        self.metrics.late_seconds.observe(late.as_secs_f64());
+        let delay = self.db.now().since(claim.due_at);
+        self.metrics.late_seconds.observe(delay.as_secs_f64());
         let outcome = self.reconcile(&claim).await;
         let worker = claim.key.kind.clone();
         let seconds =
@@ -150,33 +150,37 @@ impl Driver {
         seconds.observe(started.elapsed().as_secs_f64());
         let label = if outcome.is_ok() { "ok" } else { "failed" };
         self.metrics.runs.get_or_create(&Run { worker, outcome: label }).inc();
-        if let Err(error) = self.settle(&claim, outcome).await {
-            // The lease will run out and the key will be looked at again.
-            tracing::warn!(key = %claim.key, %error, "the outcome of a step was not recorded");
+        if let Err(error) = self.record_outcome(&claim, outcome).await {
+            // The lease expires and the key is reconciled again.
+            tracing::warn!(key = %claim.key, %error, "recording an outcome failed");
         }
     }
 
-    async fn reconcile(&self, claim: &Claim) -> Result<Next, Error> {
+    async fn reconcile(&self, claim: &Claim) -> Result<Requeue, Error> {
         let Some(worker) = self.workers.get(claim.key.kind.as_str()) else {
             return Err(Error::Key(claim.key.to_string()));
         };
-        let step = AssertUnwindSafe(worker.reconcile(&claim.key.key)).catch_unwind();
-        match tokio::time::timeout(self.options.step_timeout, step).await {
+        let run = AssertUnwindSafe(worker.reconcile(&claim.key.key)).catch_unwind();
+        match tokio::time::timeout(self.options.timeout, run).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(_)) => Err(Error::Panicked),
-            Err(_) => Err(Error::Late(self.options.step_timeout)),
+            Err(_) => Err(Error::TimedOut(self.options.timeout)),
         }
     }
 
-    async fn settle(&self, claim: &Claim, outcome: Result<Next, Error>) -> store::Result<()> {
+    async fn record_outcome(
+        &self,
+        claim: &Claim,
+        outcome: Result<Requeue, Error>,
+    ) -> store::Result<()> {
         let mut tx = self.db.begin(Actor::Worker("driver")).await?;
         match outcome {
-            Ok(Next::Rest) => work::finish(&mut tx, claim).await?,
-            Ok(Next::Again) => work::postpone(&mut tx, claim, self.db.now()).await?,
-            Ok(Next::At(at)) => work::postpone(&mut tx, claim, at).await?,
+            Ok(Requeue::OnChange) => work::finish(&mut tx, claim).await?,
+            Ok(Requeue::Now) => work::postpone(&mut tx, claim, self.db.now()).await?,
+            Ok(Requeue::At(at)) => work::postpone(&mut tx, claim, at).await?,
             Err(error) => {
                 let at = self.retry_at(claim);
-                tracing::warn!(key = %claim.key, %error, again_at = %at, "a step failed");
+                tracing::warn!(key = %claim.key, %error, retry_at = %at, "reconciliation failed");
                 work::fail(&mut tx, claim, at, &error.to_string()).await?;
             }
         }
@@ -185,13 +189,13 @@ impl Driver {
 
     fn retry_at(&self, claim: &Claim) -> Time {
         let attempts = u32::try_from(claim.attempts + 1).unwrap_or(u32::MAX);
-        self.db.now() + backoff::delay(attempts, entropy::noise(self.db.entropy()))
+        self.db.now() + backoff::delay(attempts, entropy::random_u64(self.db.entropy()))
     }
 
     async fn renew(&self, running: &Running) {
         let renewed = async {
             let mut tx = self.db.begin(Actor::Worker("driver")).await?;
-            // In the order of the keys, as wake-ups are written: no two wait for each other.
+            // In key order, the order in which wake-ups are written: avoids deadlocks.
             let mut claims: Vec<&Claim> = running.claims.values().collect();
             claims.sort_by(|a, b| a.key.cmp(&b.key));
             for claim in claims {
@@ -202,7 +206,7 @@ impl Driver {
         if !running.claims.is_empty()
             && let Err(error) = renewed.await
         {
-            tracing::warn!(%error, "leases were not renewed");
+            tracing::warn!(%error, "renewing leases failed");
         }
     }
 
@@ -218,19 +222,19 @@ impl Driver {
         };
         if let Err(error) = woken.await {
             let error: store::Error = error;
-            tracing::warn!(%error, "the safety net was not cast");
+            tracing::warn!(%error, "periodic resync failed");
         }
     }
 
     async fn drain(&self, mut running: Running) {
         let all = async { while running.tasks.join_next().await.is_some() {} };
         if tokio::time::timeout(self.options.drain, all).await.is_err() {
-            tracing::warn!("some steps did not end in time; they will be taken again");
+            tracing::warn!("reconciliations aborted on shutdown, they will be retried");
         }
     }
 }
 
-/// The steps under way.
+/// Running reconciliations and their claims.
 #[derive(Default)]
 struct Running {
     tasks: Tasks<()>,
@@ -243,7 +247,7 @@ impl Running {
         let task = {
             let claim = claim.clone();
             async move {
-                driver.step(claim).await;
+                driver.run_one(claim).await;
                 driver.metrics.running.dec();
             }
         };
@@ -251,7 +255,7 @@ impl Running {
         self.claims.insert(handle.id(), claim);
     }
 
-    fn ended(&mut self, done: Result<(tokio::task::Id, ()), tokio::task::JoinError>) {
+    fn remove(&mut self, done: Result<(tokio::task::Id, ()), tokio::task::JoinError>) {
         let id = done.map_or_else(|error| error.id(), |(id, ())| id);
         self.claims.remove(&id);
     }

@@ -1,8 +1,8 @@
-//! Executors that make what Paddock has itself: deployments, instances, and programs that run to their
-//! end. Foreign systems' executors are in `adapters`.
+//! Executors for Paddock's own kinds: deployments, instances, and commands that run to completion.
+//! Executors for external systems are in `adapters`.
 //!
-//! What is made and the note of it (`resource.link`) are one transaction, so that a repeated call finds
-//! its own work.
+//! A created object and its record (`resource.link`) are written in one transaction, so that a
+//! repeated call finds the object.
 
 mod command;
 mod deployment;
@@ -23,19 +23,19 @@ use port::{Fault, Task};
 
 pub use command::Commands;
 pub use deployment::Deployments;
-pub use service::Services;
+pub use service::Instances;
 
-/// Our own store did not do it: tried again, unless it said no.
+/// Maps a store error: transient ones are retried, the others refuse the operation.
 fn fault(error: store::Error) -> Fault {
     match error {
-        store::Error::Unavailable(_) | store::Error::Broken(_) | store::Error::Stale { .. } => {
+        store::Error::Unavailable(_) | store::Error::Database(_) | store::Error::Stale { .. } => {
             Fault::Unavailable(error.to_string())
         }
         other => Fault::Refused(other.to_string()),
     }
 }
 
-/// The organization's quota is used up: retried, because something else may be deleted.
+/// The organization's quota is exceeded: retried, because capacity may be released.
 fn quota_exceeded(error: &store::Error) -> Fault {
     let reason = Box::new(Reason::QuotaExceeded { message: error.to_string() });
     Fault::Subject { reason, is_retried: true }
@@ -49,16 +49,15 @@ fn refused(invalid: &Invalid) -> Fault {
     Fault::Refused(invalid.to_string())
 }
 
-/// A transaction in the name of the user whose environment it is, and the environment held in it: what
-/// is made for it is locked after it.
+/// Begins a transaction as the environment's user. The environment is locked before its objects.
 async fn begin(db: &Db, task: &Task) -> Result<(Tx, Environment), Fault> {
     let of = task.environment.as_ref().ok_or_else(no_resource)?;
     let mut tx = db.begin(Actor::User(of.user)).await.map_err(fault)?;
-    let of = store::environment::take(&mut tx, Scope::All, of.id).await;
+    let of = store::environment::lock(&mut tx, Scope::All, of.id).await;
     Ok((tx, of.map_err(fault)?))
 }
 
-/// The resource; these executors operate on nothing else.
+/// The task's resource; these executors serve no other subjects.
 fn resource(task: &Task) -> Result<ResourceId, Fault> {
     match task.id {
         Subject::Resource(id) => Ok(id),
@@ -70,8 +69,8 @@ fn no_resource() -> Fault {
     Fault::Refused("this executor serves resources of environments only".into())
 }
 
-/// The organization whose resource it is: nothing of others may be used for it.
-fn own(task: &Task) -> Result<Scope, Fault> {
+/// The scope of the task's organization: objects of other organizations are not visible.
+fn scope(task: &Task) -> Result<Scope, Fault> {
     task.organization.map(Scope::Organization).ok_or_else(no_resource)
 }
 
@@ -82,20 +81,24 @@ fn next_event(db: &Db) -> BoxFuture<'static, ()> {
     Box::pin(async move { drop(signal.changed().await) })
 }
 
-/// The id of what was made for a resource.
-async fn linked<I: FromStr>(read: &mut Read, task: &Task, kind: &str) -> Result<Option<I>, Fault> {
+/// Id of the object that was created for a resource.
+async fn linked_id<I: FromStr>(
+    read: &mut Read,
+    task: &Task,
+    kind: &str,
+) -> Result<Option<I>, Fault> {
     let now = store::resource::get(read, Scope::All, resource(task)?).await.map_err(fault)?;
     let link = now.link.filter(|link| link.kind == kind);
     Ok(link.and_then(|link| link.id.parse().ok()))
 }
 
-/// Notes what was made for a resource. Whose turn is over notes nothing.
+/// Records which object was created for a resource. A stale fencing token is rejected.
 async fn set_link(tx: &mut Tx, task: &Task, link: &Link) -> Result<(), Fault> {
-    let noted = store::resource::set_link(tx, resource(task)?, task.fence, Some(link)).await;
-    noted.map_err(|error| Fault::Unavailable(error.to_string()))
+    let recorded = store::resource::set_link(tx, resource(task)?, task.fence, Some(link)).await;
+    recorded.map_err(|error| Fault::Unavailable(error.to_string()))
 }
 
-/// Notes what was made by others and belongs to a resource from now on.
+/// Records an existing object as belonging to a resource.
 async fn adopt(db: &Db, task: &Task, link: &Link) -> Result<(), Fault> {
     let (mut tx, _) = begin(db, task).await?;
     let owner = store::resource::owner(&mut tx, link).await.map_err(fault)?;
@@ -108,7 +111,7 @@ async fn adopt(db: &Db, task: &Task, link: &Link) -> Result<(), Fault> {
     tx.commit().await.map_err(fault)
 }
 
-/// What the store has; none if it is gone.
+/// Maps `NotFound` to `None`.
 fn found<T>(answer: store::Result<T>) -> Result<Option<T>, Fault> {
     match answer {
         Err(store::Error::NotFound { .. }) => Ok(None),
@@ -116,8 +119,8 @@ fn found<T>(answer: store::Result<T>) -> Result<Option<T>, Fault> {
     }
 }
 
-/// What it is called if nobody says otherwise.
-fn name_of(task: &Task, given: Option<&str>) -> String {
+/// The given name, or `<environment>-<resource>`.
+fn object_name(task: &Task, given: Option<&str>) -> String {
     let of = task.environment.as_ref().map_or("", |of| &of.name);
     given.map_or_else(|| format!("{of}-{}", task.name), str::to_owned)
 }
@@ -126,15 +129,15 @@ fn differs(field: &str, made: impl Into<Value>, found: impl Into<Value>) -> Diff
     Difference { field: field.to_owned(), made: Some(made.into()), found: Some(found.into()) }
 }
 
-/// What was made for a resource is no longer there.
-fn gone(kind: &str, task: &Task) -> Difference {
+/// Reports that the object of a resource no longer exists.
+fn missing(kind: &str, task: &Task) -> Difference {
     let made = task.link.as_ref().map(|link| Value::from(link.id.clone()));
     Difference { field: kind.to_owned(), made, found: None }
 }
 
-/// The label that says for which resource something was made.
+/// Label: the resource that an object was created for.
 const RESOURCE: &str = "paddock-resource";
-/// The label that says for which change of it.
+/// Label: the idempotency key of the change that an object was created for.
 const KEY: &str = "paddock-key";
 
 fn labels(task: &Task) -> [(String, String); 2] {

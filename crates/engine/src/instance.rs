@@ -1,25 +1,25 @@
-//! The workers of instances. Each acts on its statuses, one small repeatable step at a time:
+//! Workers for instances. Each handles some statuses, in small idempotent steps:
 //!
-//! - `accepted` finds a cluster with room and has it held;
-//! - `preparing` makes what is outside: names, a client at the OpenID provider;
-//! - `provisioning` waits for the agent's word;
-//! - `ready` keeps what is outside true;
-//! - `deleting` takes everything down again;
-//! - [`General`] ends trials, ends what belongs to denied owners, and looks after entitlements.
+//! - `accepted` reserves capacity on a cluster;
+//! - `preparing` creates DNS records and an SSO client;
+//! - `provisioning` waits for the agent;
+//! - `ready` repairs drift of the external systems;
+//! - `deleting` removes everything;
+//! - [`EntitlementWorker`] deletes expired trials and instances of denied owners, and enforces entitlements.
 //!
-//! The first five share one key per instance, so that no two act on it at once and one step follows
-//! the other without waiting.
+//! The first five share one key per instance: they never run concurrently for an instance, and one
+//! follows the other without delay.
 
 mod accepted;
-pub mod asking;
+pub mod commands;
 mod deleting;
+mod dns_records;
 mod general;
-mod names;
 mod preparing;
 mod program;
 mod provisioning;
 mod ready;
-mod sign_in;
+mod sso_client;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,152 +29,153 @@ use model::cluster::Cluster;
 use model::deployment::Deployment;
 use model::instance::{Instance, Reason, Status};
 use model::kind::Kind;
-use model::work::Next;
+use model::work::Requeue;
 use model::{InstanceId, Time};
 use store::{Db, Scope};
 
-use self::sign_in::Trouble;
-use crate::held::{Held, existing};
-use crate::rules::Rules;
+use self::sso_client::StepError;
+use crate::locked::{Locked, existing};
+use crate::rules::RulesReader;
 use crate::{Error, Reconcile};
-use port::{Dns, Fault, Seal, Sso};
+use port::{Dns, Encryption, Fault, Sso};
 
-pub use general::General;
-pub use sign_in::credentials;
+pub use general::EntitlementWorker;
+pub use sso_client::credentials;
 
-/// How many steps one look may take.
-const MOST_STEPS: usize = 8;
-/// How often what waits for something that nobody announces is looked at.
-const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// Maximum number of steps in one reconciliation.
+const MAX_STEPS: usize = 8;
+/// How often to check for changes that send no wake-up.
+const POLL: Duration = Duration::from_secs(5);
 
-/// The foreign systems that instances need.
+/// The external systems that instances need.
 #[derive(Clone)]
-pub struct Outside {
-    /// Names, if a name server is set.
+pub struct ExternalSystems {
+    /// DNS, if configured.
     pub dns: Option<Arc<dyn Dns>>,
-    /// Clients at an OpenID provider, if one is set.
+    /// SSO clients at an OpenID provider, if configured.
     pub sso: Option<Arc<dyn Sso>>,
-    /// Encrypts what is kept.
-    pub seal: Arc<dyn Seal>,
-    /// Under which domain instances have their names; the kind's own if none is set.
+    /// Encrypts persisted secrets.
+    pub seal: Arc<dyn Encryption>,
+    /// Base domain of instances; the kind's default if not set.
     pub domain: Option<String>,
-    /// How old the secret of an instance's client may get; any age if nothing is set.
+    /// Maximum age of an SSO client's secret; unlimited if not set.
     pub rotate_every: Option<Duration>,
 }
 
-/// The workers that take instances from one status to the next.
-pub struct Instances {
+/// The worker for the lifecycle of instances.
+pub struct InstanceWorker {
     db: Db,
-    rules: Rules,
-    outside: Outside,
+    rules: RulesReader,
+    external: ExternalSystems,
 }
 
-/// What a step came to.
+/// Result of a step.
 enum Outcome {
-    /// There may be more to do at once.
+    /// The instance changed: take the next step.
     Moved,
     /// Nothing to do until then.
-    Wait(Next),
+    Wait(Requeue),
 }
 
-impl Instances {
-    /// Workers that go by these rules.
-    pub fn new(db: Db, rules: Rules, outside: Outside) -> Self {
-        Self { db, rules, outside }
+impl InstanceWorker {
+    /// Creates the worker.
+    pub fn new(db: Db, rules: RulesReader, external: ExternalSystems) -> Self {
+        Self { db, rules, external }
     }
 
-    async fn step(&self, seen: &Instance) -> Result<Outcome, Error> {
-        if seen.status.is_leaving() {
-            return deleting::step(self, seen).await;
+    async fn step(&self, instance: &Instance) -> Result<Outcome, Error> {
+        if instance.status.is_deleting() {
+            return deleting::step(self, instance).await;
         }
         let catalog = self.rules.catalog();
-        let Some(kind) = catalog.kind(&seen.kind) else {
-            self.explain(seen, Reason::KindNotFound { kind: seen.kind.clone() }).await?;
-            return Ok(Outcome::Wait(Next::At(self.soon(Duration::from_mins(1)))));
+        let Some(kind) = catalog.kind(&instance.kind) else {
+            self.explain(instance, Reason::KindNotFound { kind: instance.kind.clone() }).await?;
+            return Ok(Outcome::Wait(Requeue::At(self.soon(Duration::from_mins(1)))));
         };
-        match seen.status {
-            Status::Accepted => accepted::step(self, kind, seen).await,
-            Status::Preparing => preparing::step(self, kind, seen).await,
-            Status::Ready | Status::Suspended => ready::step(self, kind, seen).await,
-            _ => provisioning::step(self, kind, seen).await,
+        match instance.status {
+            Status::Accepted => accepted::step(self, kind, instance).await,
+            Status::Preparing => preparing::step(self, kind, instance).await,
+            Status::Ready | Status::Suspended => ready::step(self, kind, instance).await,
+            _ => provisioning::step(self, kind, instance).await,
         }
     }
 
-    /// The instance in a transaction of the worker that acts on its status; none if it moved on meanwhile.
-    async fn still(&self, seen: &Instance) -> Result<Option<Held<Instance>>, Error> {
-        Held::take(&self.db, worker(seen.status), seen).await
+    /// Locks the instance for the worker of its status; `None` if it changed since it was read.
+    async fn lock(&self, instance: &Instance) -> Result<Option<Locked<Instance>>, Error> {
+        Locked::lock(&self.db, worker(instance.status), instance).await
     }
 
-    /// Changes why an instance is in its status.
-    async fn explain(&self, seen: &Instance, reason: Reason) -> Result<(), Error> {
-        if seen.reason == reason {
+    /// Changes the reason of an instance's status.
+    async fn explain(&self, instance: &Instance, reason: Reason) -> Result<(), Error> {
+        if instance.reason == reason {
             return Ok(());
         }
-        let Some(mut held) = self.still(seen).await? else { return Ok(()) };
+        let Some(mut held) = self.lock(instance).await? else { return Ok(()) };
         held.explain(reason).await?;
         held.commit().await
     }
 
-    /// Moves an instance to another status, if it is still in the one that was seen.
+    /// Moves an instance to another status, if it has not changed since it was read.
     async fn transition(
         &self,
-        seen: &Instance,
+        instance: &Instance,
         to: Status,
         reason: Reason,
     ) -> Result<Outcome, Error> {
-        if let Some(mut held) = self.still(seen).await? {
+        if let Some(mut held) = self.lock(instance).await? {
             held.transition(to, reason).await?;
             held.commit().await?;
         }
         Ok(Outcome::Moved)
     }
 
-    /// Handles a failed step. A refusal of an external system fails the instance if its lifecycle has
-    /// that step; other faults of external systems are explained and retried.
-    async fn trouble(&self, seen: &Instance, met: Trouble) -> Result<Outcome, Error> {
-        let (system, fault) = match met {
-            Trouble::Ours(error) => return Err(error),
-            Trouble::Outside(system, fault) => (system, fault),
+    /// Handles a failed step. If an external system refuses, the instance fails where its lifecycle
+    /// allows that; other external faults are recorded as the reason and retried.
+    async fn handle_error(&self, instance: &Instance, error: StepError) -> Result<Outcome, Error> {
+        let (system, fault) = match error {
+            StepError::Internal(error) => return Err(error),
+            StepError::External(system, fault) => (system, fault),
         };
         let message = fault.to_string();
-        if matches!(fault, Fault::Refused(_)) && seen.status.may_become(Status::Failed) {
+        if matches!(fault, Fault::Refused(_)) && instance.status.may_become(Status::Failed) {
             let reason = Reason::BackendRefused { system, message };
-            return self.transition(seen, Status::Failed, reason).await;
+            return self.transition(instance, Status::Failed, reason).await;
         }
-        self.explain(seen, Reason::BackendUnavailable { system, message }).await?;
-        Ok(Outcome::Wait(Next::At(self.soon(LOOK_AGAIN))))
+        self.explain(instance, Reason::BackendUnavailable { system, message }).await?;
+        Ok(Outcome::Wait(Requeue::At(self.soon(POLL))))
     }
 
-    /// What holds the capacity of an instance, if there is something.
-    async fn deployment_of(&self, seen: &Instance) -> Result<Option<Deployment>, Error> {
-        let Some(id) = seen.deployment_id else { return Ok(None) };
+    /// The deployment that reserves the capacity of an instance.
+    async fn deployment_of(&self, instance: &Instance) -> Result<Option<Deployment>, Error> {
+        let Some(id) = instance.deployment_id else { return Ok(None) };
         existing(store::deployment::get(&mut self.db.read().await?, Scope::All, id).await)
     }
 
-    /// The cluster of an instance, if it has one that still is.
-    async fn cluster_of(&self, seen: &Instance) -> Result<Option<Cluster>, Error> {
-        let Some(id) = seen.cluster_id else { return Ok(None) };
+    /// The cluster of an instance.
+    async fn cluster_of(&self, instance: &Instance) -> Result<Option<Cluster>, Error> {
+        let Some(id) = instance.cluster_id else { return Ok(None) };
         existing(store::cluster::get(&mut self.db.read().await?, Scope::All, id).await)
     }
 
-    /// A little before or after that time from now, so that not all come at once.
+    /// `after` from now with ±50 % jitter, to spread the load.
     fn soon(&self, after: Duration) -> Time {
-        let noise = u32::try_from(entropy::noise(self.db.entropy()) % 1000).unwrap_or_default();
+        let noise =
+            u32::try_from(entropy::random_u64(self.db.entropy()) % 1000).unwrap_or_default();
         self.db.now() + after / 2 + after * noise / 1000
     }
 
     fn domain<'a>(&'a self, kind: &'a Kind) -> &'a str {
-        kind.base_domain(self.outside.domain.as_deref())
+        kind.base_domain(self.external.domain.as_deref())
     }
 }
 
-/// Why an instance fails that was too long in its status.
-fn overdue(seen: &Instance, last: Reason) -> Reason {
-    let after_seconds = seen.status.patience().map_or(0, |patience| patience.as_secs());
+/// The reason of an instance that exceeded the deadline of its status.
+fn overdue(instance: &Instance, last: Reason) -> Reason {
+    let after_seconds = instance.status.timeout().map_or(0, |patience| patience.as_secs());
     Reason::DeadlineExceeded { after_seconds, last: Box::new(last) }
 }
 
-/// Who acts on a status, by the name in the design.
+/// Name of the worker that handles a status.
 fn worker(status: Status) -> &'static str {
     match status {
         Status::Accepted => "accepted",
@@ -187,18 +188,18 @@ fn worker(status: Status) -> &'static str {
     }
 }
 
-impl Reconcile for Instances {
+impl Reconcile for InstanceWorker {
     const NAME: &'static str = store::instance::WORKER;
 
-    async fn reconcile(&self, key: &str) -> Result<Next, Error> {
+    async fn reconcile(&self, key: &str) -> Result<Requeue, Error> {
         let id: InstanceId = key.parse().map_err(|_| Error::Key(key.to_owned()))?;
-        for _ in 0..MOST_STEPS {
+        for _ in 0..MAX_STEPS {
             let found = store::instance::get(&mut self.db.read().await?, Scope::All, id).await;
-            let Some(seen) = existing(found)? else { return Ok(Next::Rest) };
-            if let Outcome::Wait(next) = self.step(&seen).await? {
+            let Some(instance) = existing(found)? else { return Ok(Requeue::OnChange) };
+            if let Outcome::Wait(next) = self.step(&instance).await? {
                 return Ok(next);
             }
         }
-        Ok(Next::Again)
+        Ok(Requeue::Now)
     }
 }

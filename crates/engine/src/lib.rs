@@ -1,8 +1,8 @@
-//! Brings every subject to where it should be, one small idempotent step at a time.
+//! Reconciles every subject towards its desired state, in small idempotent steps.
 //!
-//! A worker looks, plans (purely, in `model`) and acts. A half-done plan is just an input to the next
-//! look, so there are no sagas and no unwinding. The driver owns the queue, leases, retries, limits
-//! and metrics; a worker owns none of these.
+//! A worker observes, plans (purely, in `model`) and acts. A half-done plan is input to the next
+//! reconciliation, so there are no sagas and no rollback. The driver owns the queue, leases,
+//! retries, limits and metrics; a worker owns none of these.
 
 pub mod agent_reports;
 pub mod cluster;
@@ -10,12 +10,11 @@ pub mod deployment;
 mod driver;
 pub mod environment;
 pub mod executor;
-pub mod finding;
-mod held;
 pub mod housekeeping;
 pub mod instance;
 pub mod local_agent;
 pub mod local_cluster;
+mod locked;
 mod metrics;
 pub mod operation;
 pub mod placement;
@@ -23,7 +22,8 @@ mod reconcile;
 pub mod resource;
 pub mod rules;
 pub mod scaling;
-pub mod sealed;
+pub mod search_index;
+pub mod secrets;
 
 pub use driver::{Driver, Options};
 pub use metrics::Metrics;

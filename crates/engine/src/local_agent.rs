@@ -1,4 +1,4 @@
-//! The lease of the local agent: one server's agent at a time serves the clusters on this machine.
+//! Leader election of local agents: one server's agent serves the clusters of provider `local`.
 
 use std::time::Duration;
 
@@ -7,42 +7,42 @@ use model::event::Actor;
 use store::{Db, lease};
 use tokio::sync::watch;
 
-/// Which replica's agent serves the clusters on "this machine".
+/// Name of the lease.
 pub const LEASE: &str = "agent/local";
 const LEASE_LIFE: Duration = Duration::from_secs(10);
 const RENEW: Duration = Duration::from_secs(3);
 
-/// Keeps trying to be the one; tells when it is and when it is no more. Ends when told to stop.
-pub async fn lead(db: Db, holder: String, leads: watch::Sender<bool>, mut stop: Stop) {
+/// Acquires and renews the lease until stopped; `leads` tells whether this server holds it.
+pub async fn run_election(db: Db, holder: String, leads: watch::Sender<bool>, mut stop: Stop) {
     while !stop.is_set() {
-        let held = take(&db, &holder).await.unwrap_or_else(|error| {
-            tracing::warn!(%error, "the lease of the local agent could not be renewed");
+        let held = acquire(&db, &holder).await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "renewing the local agent's lease failed");
             false
         });
         if leads.send_if_modified(|leads| std::mem::replace(leads, held) != held) && held {
             wake_clusters(&db).await;
         }
-        let _ = tokio::time::timeout(RENEW, stop.told()).await;
+        let _ = tokio::time::timeout(RENEW, stop.signalled()).await;
     }
-    if let Err(error) = give_back(&db, &holder).await {
-        tracing::debug!(%error, "the lease of the local agent runs out by itself");
+    if let Err(error) = release(&db, &holder).await {
+        tracing::debug!(%error, "releasing the local agent's lease failed, it will expire");
     }
 }
 
-async fn take(db: &Db, holder: &str) -> store::Result<bool> {
+async fn acquire(db: &Db, holder: &str) -> store::Result<bool> {
     let mut tx = db.begin(Actor::Agent).await?;
-    let fence = lease::take(&mut tx, LEASE, holder, LEASE_LIFE).await?;
+    let fence = lease::acquire(&mut tx, LEASE, holder, LEASE_LIFE).await?;
     tx.commit().await?;
     Ok(fence.is_some())
 }
 
-async fn give_back(db: &Db, holder: &str) -> store::Result<()> {
+async fn release(db: &Db, holder: &str) -> store::Result<()> {
     let mut tx = db.begin(Actor::Agent).await?;
-    lease::give_back(&mut tx, LEASE, holder).await?;
+    lease::release(&mut tx, LEASE, holder).await?;
     tx.commit().await
 }
 
-/// Clusters that wait for their agent have it now.
+/// Reconciles clusters that wait for their agent.
 async fn wake_clusters(db: &Db) {
     let woken = async {
         let mut tx = db.begin(Actor::Agent).await?;
@@ -51,6 +51,6 @@ async fn wake_clusters(db: &Db) {
     };
     if let Err(error) = woken.await {
         let error: store::Error = error;
-        tracing::warn!(%error, "clusters will notice their agent a little later");
+        tracing::warn!(%error, "waking clusters failed, waiting for the next resync");
     }
 }

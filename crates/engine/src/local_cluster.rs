@@ -9,15 +9,15 @@ use store::Db;
 
 const NAME: &str = "local";
 
-/// Makes sure that the cluster is there. It gets what the machine has; from then on its capacity is
-/// the platform administrator's business, and a restart does not undo what was set.
+/// Creates the cluster if it does not exist, with the capacity of the machine. Later starts don't
+/// change the capacity: from then on the platform administrator sets it.
 pub async fn ensure(db: &Db, machine: &Resources) -> store::Result<()> {
     let mut tx = db.begin(Actor::Server).await?;
     tx.lock("local cluster").await?;
     match store::cluster::find_shared(&mut tx, NAME).await? {
         Some(cluster) if cluster.total() != *machine => {
-            let (declared, here) = (cluster.total(), machine);
-            tracing::info!(%declared, %here, "the cluster of this machine declares something else");
+            let (declared, actual) = (cluster.total(), machine);
+            tracing::info!(%declared, %actual, "local cluster capacity differs from the machine");
         }
         Some(_) => {}
         None => {

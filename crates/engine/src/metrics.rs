@@ -1,4 +1,4 @@
-//! What the workers do, in numbers.
+//! Metrics of the workers.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -18,7 +18,7 @@ pub(crate) struct Worker {
     pub(crate) worker: String,
 }
 
-/// The engine's series.
+/// Metrics of the engine.
 #[derive(Debug, Clone)]
 pub struct Metrics {
     pub(crate) runs: Family<Run, Counter>,
@@ -40,13 +40,13 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Makes the series known under `paddock_work_…`.
+    /// Registers the metrics under `paddock_work_…`.
     pub fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("work");
-        registry.register("runs", "Steps of workers by outcome", self.runs.clone());
-        registry.register("seconds", "How long steps took", self.seconds.clone());
-        let late = "How long after they were due steps began";
+        registry.register("runs", "Reconciliations by worker and outcome", self.runs.clone());
+        registry.register("seconds", "Duration of reconciliations", self.seconds.clone());
+        let late = "Delay between the due time and the start of reconciliations";
         registry.register("late_seconds", late, self.late_seconds.clone());
-        registry.register("running", "Steps under way", self.running.clone());
+        registry.register("running", "Running reconciliations", self.running.clone());
     }
 }

@@ -1,9 +1,10 @@
 //! Drives operations on external systems, for the workers of clusters and of resources.
 //!
-//! A worker holds the lease of a subject while it operates on it ([`store::operation::hold`]). No lease has to
-//! be released by hand: that of a server that is gone expires, the next server gets a higher fencing token,
-//! and nothing that the first one still writes is accepted. While a call is running, its task stays in memory
-//! and a small background task waits for the adapter to announce a change, and wakes the worker then.
+//! A worker holds the lease of a subject while it operates on it ([`store::operation::acquire`]).
+//! Leases need no cleanup: the lease of a dead server expires, the next server gets a higher
+//! fencing token, and late writes of the first one are rejected. While a call runs, its task stays
+//! in memory, and a background task waits for the adapter to announce a change and wakes the
+//! worker.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,9 +13,9 @@ use std::time::Duration;
 use base::task::Tasks;
 use model::event::Actor;
 use model::operation::Subject;
-use model::work::{Key, Lane, Next};
+use model::work::{Key, Lane, Requeue};
 use model::{Secret, Time};
-use port::{Fault, Operation, Seal, Task};
+use port::{Encryption, Fault, Operation, Task};
 use store::operation::{log, secret};
 use store::{Db, Tx, work};
 use tokio::task::AbortHandle;
@@ -23,19 +24,18 @@ use crate::Error;
 
 /// How long a server may be silent before another one takes over its operations.
 const LEASE: Duration = Duration::from_secs(20);
-/// How soon a running call is asked again if its adapter announces nothing.
+/// How often a running call is polled if its adapter announces nothing.
 pub(crate) const POLL: Duration = Duration::from_secs(5);
-/// How soon to look again at what another server operates on. Also the holder of the lease may be woken then:
-/// any server may claim the subject from the work queue.
+/// How soon to retry while another server holds the lease: any server may claim the subject.
 const RETRY_LEASE: Duration = Duration::from_millis(500);
-/// The least time between two calls, however much is announced.
+/// Minimum interval between two calls, however many changes are announced.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// The operations of one worker.
 pub(crate) struct Operations {
     db: Db,
     worker: &'static str,
-    seal: Arc<dyn Seal>,
+    seal: Arc<dyn Encryption>,
     /// The name under which this server holds leases.
     server: String,
     held: Mutex<HashMap<Subject, Held>>,
@@ -49,7 +49,7 @@ struct Held {
     running: Option<Running>,
 }
 
-/// A call: the step that it belongs to, and its task.
+/// A running call: its step and its task.
 struct Running {
     step: String,
     task: Arc<Task>,
@@ -57,7 +57,12 @@ struct Running {
 }
 
 impl Operations {
-    pub(crate) fn new(db: Db, worker: &'static str, seal: Arc<dyn Seal>, server: String) -> Self {
+    pub(crate) fn new(
+        db: Db,
+        worker: &'static str,
+        seal: Arc<dyn Encryption>,
+        server: String,
+    ) -> Self {
         let (held, waiting) = (Mutex::default(), Mutex::default());
         Self { db, worker, seal, server, held, waiting }
     }
@@ -70,23 +75,23 @@ impl Operations {
         Ok(self.db.begin(Actor::Worker(self.worker)).await?)
     }
 
-    /// Acquires the lease of a subject, or renews it once a third of it has passed; its fencing token, or
-    /// when to try again because another server holds it.
-    pub(crate) async fn hold(&self, of: Subject) -> Result<Result<i64, Next>, Error> {
+    /// Acquires the lease of a subject, or renews it once a third of it has passed. Returns the
+    /// fencing token, or when to retry if another server holds the lease.
+    pub(crate) async fn hold(&self, subject: Subject) -> Result<Result<i64, Requeue>, Error> {
         let now = self.db.now();
-        if let Some(held) = self.held().get(&of).filter(|held| held.renew_at > now) {
+        if let Some(held) = self.held().get(&subject).filter(|held| held.renew_at > now) {
             return Ok(Ok(held.fence));
         }
         let mut tx = self.begin().await?;
-        let fence = store::operation::hold(&mut tx, of, &self.server, LEASE).await?;
+        let fence = store::operation::acquire(&mut tx, subject, &self.server, LEASE).await?;
         let Some(fence) = fence else {
             drop(tx);
-            self.forget(of);
+            self.remove(subject);
             return Ok(Err(self.soon(RETRY_LEASE)));
         };
         tx.commit().await?;
         let mut all = self.held();
-        let held = all.entry(of).or_insert(Held { fence, renew_at: now, running: None });
+        let held = all.entry(subject).or_insert(Held { fence, renew_at: now, running: None });
         if held.fence != fence {
             held.running = None;
         }
@@ -94,39 +99,39 @@ impl Operations {
         Ok(Ok(fence))
     }
 
-    /// Gives the lease of a subject back, with the transaction that ends its step.
-    pub(crate) async fn release(&self, tx: &mut Tx, of: Subject) -> Result<(), Error> {
-        self.forget(of);
-        Ok(store::operation::let_go(tx, of, &self.server).await?)
+    /// Releases the lease of a subject in the transaction that ends its step.
+    pub(crate) async fn release(&self, tx: &mut Tx, subject: Subject) -> Result<(), Error> {
+        self.remove(subject);
+        Ok(store::operation::release(tx, subject, &self.server).await?)
     }
 
-    /// Gives the lease of a subject back by itself.
-    pub(crate) async fn let_go(&self, of: Subject) -> Result<(), Error> {
+    /// Releases the lease of a subject in a transaction of its own.
+    pub(crate) async fn release_now(&self, subject: Subject) -> Result<(), Error> {
         let mut tx = self.begin().await?;
-        self.release(&mut tx, of).await?;
+        self.release(&mut tx, subject).await?;
         Ok(tx.commit().await?)
     }
 
-    fn forget(&self, of: Subject) {
-        self.held().remove(&of);
+    fn remove(&self, subject: Subject) {
+        self.held().remove(&subject);
     }
 
     /// The task of a step whose call is running.
-    pub(crate) fn running(&self, of: Subject, step: &str) -> Option<Arc<Task>> {
+    pub(crate) fn running(&self, subject: Subject, step: &str) -> Option<Arc<Task>> {
         let all = self.held();
-        let running = all.get(&of)?.running.as_ref().filter(|running| running.step == step)?;
+        let running = all.get(&subject)?.running.as_ref().filter(|running| running.step == step)?;
         Some(running.task.clone())
     }
 
-    /// Decrypts what is persisted for a subject.
+    /// Decrypts the secrets of a subject.
     pub(crate) async fn open(
         &self,
-        of: Subject,
+        subject: Subject,
     ) -> Result<Result<BTreeMap<String, Secret>, Fault>, Error> {
-        let sealed = secret::all(&mut self.db.read().await?, of).await?;
+        let sealed = secret::list(&mut self.db.read().await?, subject).await?;
         let mut open = BTreeMap::new();
         for (name, sealed) in sealed {
-            match self.seal.open(&of.purpose(&name), &sealed).await {
+            match self.seal.decrypt(&subject.purpose(&name), &sealed).await {
                 Ok(secret) => open.insert(name, secret),
                 Err(fault) => return Ok(Err(fault)),
             };
@@ -134,22 +139,22 @@ impl Operations {
         Ok(Ok(open))
     }
 
-    /// Persists what an adapter has by now, and the log, however the last call ended: what was created
-    /// half-way must not be lost, and what finds it again must be persisted before more is created.
-    pub(crate) async fn keep(
+    /// Persists the adapter's state and the log, however the last call ended: partially created
+    /// objects must not be lost, and what identifies them must be persisted before more is created.
+    pub(crate) async fn persist(
         &self,
         operation: &dyn Operation,
         task: &Task,
     ) -> Result<Result<(), Fault>, Error> {
-        let kept = match operation.keep(task).await {
+        let kept = match operation.persist(task).await {
             Ok(kept) => kept,
             Err(fault) => return Ok(Err(fault)),
         };
-        let sealed = match seal_all(&*self.seal, task.id, &kept).await {
+        let sealed = match encrypt_all(&*self.seal, task.id, &kept).await {
             Ok(sealed) => sealed,
             Err(fault) => return Ok(Err(fault)),
         };
-        let lines = task.log.take();
+        let lines = task.log.drain();
         if lines.is_empty() && sealed.is_empty() {
             return Ok(Ok(()));
         }
@@ -157,18 +162,19 @@ impl Operations {
         secret::set(&mut tx, task.id, task.fence, &sealed).await?;
         log::append(&mut tx, task.id, &lines).await?;
         tx.commit().await?;
-        self.kept(task.id, kept);
+        self.add_secrets(task.id, kept);
         Ok(Ok(()))
     }
 
-    /// Notes in the task of a step what was persisted since it began.
-    pub(crate) fn kept(&self, of: Subject, kept: BTreeMap<String, Secret>) {
-        if let Some(running) = self.held().get_mut(&of).and_then(|held| held.running.as_mut()) {
-            Arc::make_mut(&mut running.task).kept.extend(kept);
+    /// Adds newly persisted secrets to the running task.
+    pub(crate) fn add_secrets(&self, subject: Subject, kept: BTreeMap<String, Secret>) {
+        if let Some(running) = self.held().get_mut(&subject).and_then(|held| held.running.as_mut())
+        {
+            Arc::make_mut(&mut running.task).persisted.extend(kept);
         }
     }
 
-    /// Keeps the task of a step in memory until its call has ended.
+    /// Keeps the task of a step in memory until its call ends.
     pub(crate) fn start(&self, task: Task, step: &str) -> Arc<Task> {
         let task = Arc::new(task);
         if let Some(held) = self.held().get_mut(&task.id) {
@@ -179,16 +185,16 @@ impl Operations {
         task
     }
 
-    /// The call of a step has ended: the next one gets a task of its own.
-    pub(crate) fn end(&self, of: Subject) {
-        if let Some(held) = self.held().get_mut(&of) {
+    /// Ends the call of a step: the next one gets a new task.
+    pub(crate) fn end(&self, subject: Subject) {
+        if let Some(held) = self.held().get_mut(&subject) {
             held.end();
         }
     }
 
-    /// Wakes the worker when the adapter announces a change; when to ask again otherwise.
-    pub(crate) fn wait(&self, operation: &Arc<dyn Operation>, of: Subject) -> Next {
-        if let Some(running) = self.held().get_mut(&of).and_then(|held| held.running.as_mut())
+    /// Wakes the worker when the adapter announces a change. Returns when to poll otherwise.
+    pub(crate) fn wait(&self, operation: &Arc<dyn Operation>, subject: Subject) -> Requeue {
+        if let Some(running) = self.held().get_mut(&subject).and_then(|held| held.running.as_mut())
             && running.waiter.as_ref().is_none_or(AbortHandle::is_finished)
         {
             running.waiter = Some(self.spawn_waiter(operation.clone(), running.task.clone()));
@@ -209,13 +215,13 @@ impl Operations {
                 tx.commit().await
             };
             if let Err(error) = wake.await {
-                tracing::warn!(subject = %task.id, %error, "operation not woken, it is polled");
+                tracing::warn!(subject = %task.id, %error, "waking the worker failed, polling");
             }
         })
     }
 
-    pub(crate) fn soon(&self, after: Duration) -> Next {
-        Next::At(self.db.now() + after)
+    pub(crate) fn soon(&self, after: Duration) -> Requeue {
+        Requeue::At(self.db.now() + after)
     }
 }
 
@@ -233,15 +239,15 @@ impl Drop for Held {
     }
 }
 
-/// Encrypts secrets of a subject, for it alone.
-pub async fn seal_all(
-    seal: &dyn Seal,
-    of: impl Into<Subject>,
+/// Encrypts the secrets of a subject, bound to that subject.
+pub async fn encrypt_all(
+    seal: &dyn Encryption,
+    subject: impl Into<Subject>,
     secrets: &BTreeMap<String, Secret>,
 ) -> Result<BTreeMap<String, String>, Fault> {
-    let (of, mut sealed) = (of.into(), BTreeMap::new());
+    let (subject, mut sealed) = (subject.into(), BTreeMap::new());
     for (name, secret) in secrets {
-        sealed.insert(name.clone(), seal.seal(&of.purpose(name), secret).await?);
+        sealed.insert(name.clone(), seal.encrypt(&subject.purpose(name), secret).await?);
     }
     Ok(sealed)
 }

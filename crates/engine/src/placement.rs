@@ -1,14 +1,14 @@
-//! Placement: follows the log of events, decides, and makes durable what was decided.
+//! Placement: follows the event log, decides where replicas run, and persists the decisions.
 //!
-//! Every server keeps the [`World`](model::world::World) that way, to answer questions; the one that holds the lease acts
-//! on it. That is for economy: what keeps capacity from being given out twice is the condition in
-//! the store's statements. A decision that the store refuses was made from something that has
-//! changed meanwhile, so it is forgotten and what it was about is looked at again.
+//! Every server maintains a [`World`](model::world::World) to answer queries; the server that holds
+//! the lease acts on it. The lease only saves work: the conditions in the store's statements
+//! prevent overcommitment. If the store rejects a decision, its input has changed meanwhile: the
+//! decision is dropped and the affected deployments are read again.
 
 mod act;
-mod known;
-mod outlook;
 mod reason;
+mod state;
+mod view;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,27 +19,27 @@ use model::event::Actor;
 use store::{Db, lease};
 use tokio::sync::Mutex;
 
-use known::Known;
-pub use outlook::{Explained, Foreseen, Outlook, Owners};
+use state::PlacementState;
+pub use view::{DryRun, Owners, PlacementExplanation, PlacementView};
 
 use crate::Error;
 
 const NAME: &str = "placement";
 const LEASE_LIFE: Duration = Duration::from_secs(10);
 const RENEW: Duration = Duration::from_secs(3);
-/// How long one round of deciding may take, in steps.
+/// Maximum number of decisions per round.
 const STEPS: usize = 500;
 /// How long to wait after an error.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// What can be set.
+/// Settings of placement.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// How the world decides.
+    /// Settings of the placement algorithm.
     pub world: model::world::Settings,
-    /// How many replicas an organization may have yield in an hour; no limit when there is none.
+    /// Maximum number of preemptions per organization and hour; unlimited if not set.
     pub preemptions_per_hour: Option<u32>,
-    /// How often everything is read anew, should something have been missed.
+    /// How often the state is reloaded, in case an event was missed.
     pub resync: Duration,
 }
 
@@ -53,11 +53,11 @@ impl Default for Settings {
     }
 }
 
-/// Decides what runs where.
+/// The placement loop.
 pub struct Placement {
     db: Db,
-    known: Arc<Mutex<Known>>,
-    /// Who we are among those who could do it.
+    state: Arc<Mutex<PlacementState>>,
+    /// The name under which this server holds the lease.
     holder: String,
     held_until: Option<Time>,
     renewed: Option<Time>,
@@ -69,84 +69,83 @@ impl Placement {
     /// `holder` names this server among those that share the database.
     pub fn new(db: Db, settings: Settings, holder: String) -> Self {
         let (resync, read_at) = (settings.resync, db.now());
-        let known = Arc::new(Mutex::new(Known::new(db.clone(), settings)));
-        Self { db, known, holder, held_until: None, renewed: None, resync, read_at }
+        let state = Arc::new(Mutex::new(PlacementState::new(db.clone(), settings)));
+        Self { db, state, holder, held_until: None, renewed: None, resync, read_at }
     }
 
-    /// What the API asks.
-    pub fn outlook(&self) -> Outlook {
-        Outlook::new(self.known.clone())
+    /// The read-only view for the API.
+    pub fn view(&self) -> PlacementView {
+        PlacementView::new(self.state.clone())
     }
 
-    /// Decides whenever something has changed, until told to stop.
+    /// Decides whenever something has changed, until stopped.
     pub async fn run(mut self, mut stop: Stop) {
         let mut signal = self.db.event_signal();
         while !stop.is_set() {
             signal.mark_unchanged();
-            let sleep = self.turn().await.unwrap_or_else(|error| {
-                tracing::warn!(%error, "placement could not go on, trying again");
+            let sleep = self.reconcile().await.unwrap_or_else(|error| {
+                tracing::warn!(%error, "placement failed, retrying");
                 RETRY
             });
             tokio::select! {
-                () = stop.told() => {}
+                () = stop.signalled() => {}
                 changed = signal.changed() => if changed.is_err() { break },
                 () = tokio::time::sleep(sleep) => {}
             }
         }
-        if let Err(error) = self.give_back().await {
-            tracing::debug!(%error, "the lease of placement runs out by itself");
+        if let Err(error) = self.release().await {
+            tracing::debug!(%error, "releasing the placement lease failed, it will expire");
         }
     }
 
-    /// Learns what is new and decides until there is nothing left to decide; how long to sleep if
-    /// nothing happens.
-    async fn turn(&mut self) -> Result<Duration, Error> {
-        let (led, leads) = (self.held_until.is_some(), self.lead().await?);
+    /// Applies new events and decides until nothing is left. Returns how long to sleep.
+    async fn reconcile(&mut self) -> Result<Duration, Error> {
+        let (led, leads) = (self.held_until.is_some(), self.is_leader().await?);
         let is_due = self.db.now().since(self.read_at) >= self.resync;
         if is_due {
             self.read_at = self.db.now();
         }
-        // Another one may have decided until now, and counted who yielded to whom.
-        self.known.lock().await.is_stale |= is_due || (leads && !led);
-        while self.lead().await? {
-            // Between two rounds others can ask.
-            if let Some(sleep) = self.known.lock().await.round().await? {
+        // Another server may have decided until now, and counted preemptions.
+        self.state.lock().await.is_stale |= is_due || (leads && !led);
+        while self.is_leader().await? {
+            // Queries get the lock between two rounds.
+            if let Some(sleep) = self.state.lock().await.round().await? {
                 return Ok(sleep);
             }
         }
-        self.known.lock().await.catch_up().await?;
+        self.state.lock().await.catch_up().await?;
         Ok(RENEW)
     }
 
-    /// Is it ours to decide? Asks the database only now and then.
-    async fn lead(&mut self) -> Result<bool, Error> {
+    /// Whether this server holds the lease. Reads the database only when a renewal is due.
+    async fn is_leader(&mut self) -> Result<bool, Error> {
         let now = self.db.now();
         if self.renewed.is_some_and(|at| now.since(at) < RENEW) {
             return Ok(self.held_until.is_some_and(|until| now < until));
         }
         let mut tx = self.db.begin(Actor::Worker(NAME)).await?;
-        let fence = lease::take(&mut tx, NAME, &self.holder, LEASE_LIFE).await?;
+        let fence = lease::acquire(&mut tx, NAME, &self.holder, LEASE_LIFE).await?;
         tx.commit().await?;
         self.renewed = Some(now);
         self.held_until = fence.map(|_| now + LEASE_LIFE);
         Ok(fence.is_some())
     }
 
-    async fn give_back(&self) -> store::Result<()> {
+    async fn release(&self) -> store::Result<()> {
         let mut tx = self.db.begin(Actor::Worker(NAME)).await?;
-        lease::give_back(&mut tx, NAME, &self.holder).await?;
+        lease::release(&mut tx, NAME, &self.holder).await?;
         tx.commit().await
     }
 }
 
-impl Known {
-    /// Learns what is new and decides once; how long to sleep if there is nothing left to decide.
+impl PlacementState {
+    /// Applies new events and decides once. Returns how long to sleep if nothing is left to decide.
     async fn round(&mut self) -> Result<Option<Duration>, Error> {
         self.catch_up().await?;
         let now = self.db.now();
         self.count_budgets(now);
         let decisions = self.world.decide(now, STEPS);
-        if !decisions.is_empty() || !decisions.waits.is_empty() {
+        if !decisions.is_empty() || !decisions.pending.is_empty() {
             self.act(decisions).await?;
             return Ok(None);
         }

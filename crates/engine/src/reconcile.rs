@@ -1,47 +1,47 @@
-//! What a worker is.
+//! The interface of workers.
 
 use std::future::Future;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use model::work::Next;
+use model::work::Requeue;
 
-/// Brings one kind of subject, one at a time, to where it should be.
+/// Reconciles subjects of one kind, one at a time, towards their desired state.
 ///
-/// A call gets a key and nothing else. What changed, and why we were woken, is not an input: after a
-/// restart nobody could tell us, so the path that needs no telling is the only one.
+/// A call gets only a key. What changed, and why the worker was woken, is not an input: after a
+/// restart that is unknown, so the level-triggered path is the only one.
 pub trait Reconcile: Send + Sync + 'static {
     /// The worker's name: the kind of the keys that it is called with.
     const NAME: &'static str;
 
-    /// Looks at the subject and takes the steps that are due.
-    fn reconcile(&self, key: &str) -> impl Future<Output = Result<Next, Error>> + Send;
+    /// Observes the subject and takes the steps that are due.
+    fn reconcile(&self, key: &str) -> impl Future<Output = Result<Requeue, Error>> + Send;
 }
 
-/// Why a step was not taken. It will be tried again.
+/// Why a reconciliation failed. It is retried with backoff.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The store did not do it.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] store::Error),
-    /// The key is not one of this worker's.
-    #[error("{0:?} is no key of this worker")]
+    /// The key does not belong to this worker.
+    #[error("invalid key {0:?} for this worker")]
     Key(String),
-    /// It took longer than a step may take.
-    #[error("it took longer than {} s", .0.as_secs())]
-    Late(Duration),
+    /// The reconciliation timed out.
+    #[error("timed out after {} s", .0.as_secs())]
+    TimedOut(Duration),
     /// The worker has a bug.
     #[error("the worker panicked")]
     Panicked,
 }
 
-/// A worker without its type, so that the driver can keep different ones.
+/// Type-erased worker, so that the driver can hold different ones.
 pub(crate) trait AnyReconcile: Send + Sync {
-    fn reconcile<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Next, Error>>;
+    fn reconcile<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Requeue, Error>>;
 }
 
 impl<R: Reconcile> AnyReconcile for R {
-    fn reconcile<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Next, Error>> {
+    fn reconcile<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Requeue, Error>> {
         Box::pin(Reconcile::reconcile(self, key))
     }
 }

@@ -1,6 +1,6 @@
-//! The worker of resources: has executors plan, apply, observe and destroy what environments consist of.
+//! Reconciles resources: calls executors to plan, apply, observe and destroy them.
 
-mod observing;
+mod drift;
 mod steps;
 mod task;
 
@@ -10,24 +10,24 @@ use std::time::Duration;
 use model::environment::{self, Environment};
 use model::resource::{Resource, Status};
 use model::template;
-use model::work::Next;
+use model::work::Requeue;
 use model::{ResourceId, Time};
 use store::{Db, Scope};
 
 use crate::operation::Operations;
 use crate::{Error, Reconcile};
-use port::{Operation, Seal};
+use port::{Encryption, Operation};
 
-/// Who carries out resources.
+/// The configured executors.
 #[derive(Clone)]
 pub struct Executors {
-    /// Those who are set up.
+    /// Executors by kind.
     pub all: Vec<(template::Executor, Arc<dyn Operation>)>,
-    /// Encrypts what is kept.
-    pub seal: Arc<dyn Seal>,
-    /// What this server is called.
+    /// Encrypts persisted secrets.
+    pub seal: Arc<dyn Encryption>,
+    /// The name under which this server holds leases.
     pub server: String,
-    /// How often what was made is looked at.
+    /// Interval of drift detection.
     pub observe_every: Duration,
 }
 
@@ -37,64 +37,64 @@ impl Executors {
     }
 }
 
-/// The worker.
-pub struct Resources {
+/// The resource worker.
+pub struct ResourceWorker {
     db: Db,
     executors: Executors,
     operations: Operations,
 }
 
-impl Resources {
-    /// A worker that asks these.
+impl ResourceWorker {
+    /// Creates a worker that calls these executors.
     pub fn new(db: Db, executors: Executors) -> Self {
         let (seal, server) = (executors.seal.clone(), executors.server.clone());
         let operations = Operations::new(db.clone(), Self::NAME, seal, server);
         Self { db, executors, operations }
     }
 
-    async fn look(&self, id: ResourceId) -> Result<Option<(Resource, Environment)>, Error> {
+    async fn read(&self, id: ResourceId) -> Result<Option<(Resource, Environment)>, Error> {
         let mut read = self.db.read().await?;
-        let one = match store::resource::get(&mut read, Scope::All, id).await {
+        let resource = match store::resource::get(&mut read, Scope::All, id).await {
             Err(store::Error::NotFound { .. }) => return Ok(None),
             other => other?,
         };
-        let of = store::environment::get(&mut read, Scope::All, one.environment_id).await?;
-        Ok(Some((one, of)))
+        let env = store::environment::get(&mut read, Scope::All, resource.environment_id).await?;
+        Ok(Some((resource, env)))
     }
 }
 
-/// When a resource that is there is looked at next; never if its environment does not rest.
-fn next_look(one: &Resource, of: &Environment, every: Duration) -> Option<Time> {
-    let rests = matches!(of.status, environment::Status::Deployed | environment::Status::Failed);
-    let is_there = matches!(one.status, Status::Applied | Status::Drifted);
-    (rests && is_there).then(|| one.observed_at.map_or(Time(0), |at| at + every))
+/// When the next drift detection of a resource is due; never while its environment is changing.
+fn next_observation(resource: &Resource, env: &Environment, every: Duration) -> Option<Time> {
+    let is_idle = matches!(env.status, environment::Status::Deployed | environment::Status::Failed);
+    let exists = matches!(resource.status, Status::Applied | Status::Drifted);
+    (is_idle && exists).then(|| resource.observed_at.map_or(Time(0), |at| at + every))
 }
 
-impl Reconcile for Resources {
+impl Reconcile for ResourceWorker {
     const NAME: &'static str = store::resource::WORKER;
 
-    async fn reconcile(&self, key: &str) -> Result<Next, Error> {
+    async fn reconcile(&self, key: &str) -> Result<Requeue, Error> {
         let id: ResourceId = key.parse().map_err(|_| Error::Key(key.to_owned()))?;
-        let Some((seen, of)) = self.look(id).await? else { return Ok(Next::Rest) };
-        let look_at = next_look(&seen, &of, self.executors.observe_every);
-        match look_at {
-            Some(at) if at > self.db.now() => return Ok(Next::At(at)),
-            None if !seen.status.is_running() => return Ok(Next::Rest),
+        let Some((resource, env)) = self.read(id).await? else { return Ok(Requeue::OnChange) };
+        let observe_at = next_observation(&resource, &env, self.executors.observe_every);
+        match observe_at {
+            Some(at) if at > self.db.now() => return Ok(Requeue::At(at)),
+            None if !resource.status.is_running() => return Ok(Requeue::OnChange),
             _ => {}
         }
         let fence = match self.operations.hold(id.into()).await? {
             Ok(fence) => fence,
             Err(next) => return Ok(next),
         };
-        let held = Resource { fence, ..seen };
-        let next = if look_at.is_some() {
-            self.observe(&held, &of).await
+        let resource = Resource { fence, ..resource };
+        let next = if observe_at.is_some() {
+            self.observe(&resource, &env).await
         } else {
-            self.step(&held, &of).await
+            self.step(&resource, &env).await
         };
         match next {
-            // Somebody was faster; what is true now is seen at the next look.
-            Err(Error::Store(store::Error::Conflict(_))) => Ok(Next::Again),
+            // Another server was faster; the next reconciliation reads the new state.
+            Err(Error::Store(store::Error::Conflict(_))) => Ok(Requeue::Now),
             other => other,
         }
     }

@@ -1,5 +1,5 @@
-//! What is in force: the catalog of kinds, the quota list, denied owners, pools. Each can change while the
-//! server runs; whoever looks sees what is in force now.
+//! Rules that are in force: the kind catalog, the quota list, denied owners, pools. Each can be
+//! reloaded while the server runs; readers always get the current value.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,67 +11,67 @@ use model::scaling::Pool;
 use store::{Read, denied_owner, quota};
 use tokio::sync::watch;
 
-/// What is in force, for those who go by it.
+/// Read access to the current rules.
 #[derive(Clone)]
-pub struct Rules(watch::Receiver<InForce>);
+pub struct RulesReader(watch::Receiver<ActiveRules>);
 
-/// Where what is in force is changed.
-pub struct Rulebook(watch::Sender<InForce>);
+/// Write access to the current rules.
+pub struct RulesWriter(watch::Sender<ActiveRules>);
 
-/// What is in force.
+/// The current rules.
 #[derive(Debug, Clone)]
-pub struct InForce {
+pub struct ActiveRules {
     /// The kinds.
     pub catalog: Arc<Catalog>,
-    /// The quota list, if there is one.
+    /// The quota list, if configured.
     pub quota: Option<Arc<QuotaList>>,
     /// Users who may not have instances.
     pub denied: Arc<BTreeSet<String>>,
-    /// What may grow and shrink, the first first.
+    /// The autoscaled pools, by precedence.
     pub pools: Arc<Vec<Pool>>,
 }
 
-impl Rulebook {
-    /// Begins with this.
-    pub fn new(now: InForce) -> (Self, Rules) {
+impl RulesWriter {
+    /// Creates both ends.
+    pub fn new(now: ActiveRules) -> (Self, RulesReader) {
         let (sender, receiver) = watch::channel(now);
-        (Self(sender), Rules(receiver))
+        (Self(sender), RulesReader(receiver))
     }
 
-    /// Changes what is in force.
-    pub fn change(&self, change: impl FnOnce(&mut InForce)) {
+    /// Changes the rules.
+    pub fn change(&self, change: impl FnOnce(&mut ActiveRules)) {
         self.0.send_modify(change);
     }
 }
 
-/// What somebody may have.
+/// What a user is entitled to.
 #[derive(Debug, Clone, Default)]
-pub struct Entitled {
-    /// Does quota count at all? Not while there is neither a list nor a grant.
+pub struct UserEntitlement {
+    /// Whether quota is enforced: only if a list or a grant exists.
     pub is_limited: bool,
-    /// Whose account is charged; nobody's when nothing was granted.
+    /// The holder whose quota is charged; `None` without grants.
     pub holder: Option<String>,
-    /// What was granted.
+    /// The grants.
     pub grants: Option<Vec<Grant>>,
 }
 
-impl Rules {
+impl RulesReader {
     /// The kinds.
     pub fn catalog(&self) -> Arc<Catalog> {
         self.0.borrow().catalog.clone()
     }
 
-    /// What may grow and shrink, the first first.
+    /// The autoscaled pools, by precedence.
     pub fn pools(&self) -> Arc<Vec<Pool>> {
         self.0.borrow().pools.clone()
     }
 
-    /// Changes whenever something in force does.
-    pub fn changes(&self) -> watch::Receiver<InForce> {
+    /// Notifies of every change.
+    pub fn changes(&self) -> watch::Receiver<ActiveRules> {
         self.0.clone()
     }
 
-    /// May this user not have instances?
+    /// Whether this user may not have instances.
     pub async fn is_denied(&self, read: &mut Read, owner: &str) -> store::Result<bool> {
         if self.0.borrow().denied.contains(owner) {
             return Ok(true);
@@ -79,18 +79,18 @@ impl Rules {
         denied_owner::is_denied(read, owner).await
     }
 
-    /// What a user may have: what was granted through the API goes before what the list says.
+    /// The entitlement of a user. Grants made through the API override the quota list.
     pub async fn entitled(
         &self,
         read: &mut Read,
         organization: OrganizationId,
         foreign: Option<&str>,
         username: &str,
-    ) -> store::Result<Entitled> {
+    ) -> store::Result<UserEntitlement> {
         let list = self.0.borrow().quota.clone();
         let is_limited = list.is_some() || quota::is_in_use(read).await?;
         if !is_limited {
-            return Ok(Entitled::default());
+            return Ok(UserEntitlement::default());
         }
         let own = organization.to_string();
         let listed = list.and_then(|list| {
@@ -98,38 +98,38 @@ impl Rules {
             foreign.or_else(|| list.grants(&own, username))
         });
         let holder = format!("organization/{organization}");
-        let mut grants = granted(quota::list(read, Some(&holder)).await?);
+        let mut grants = grants_of(quota::list(read, Some(&holder)).await?);
         if let Some((Holder::Organization(_), more)) = &listed {
-            add(&mut grants, more);
+            add_missing(&mut grants, more);
         }
         if !grants.is_empty() {
-            return Ok(Entitled { is_limited, holder: Some(holder), grants: Some(grants) });
+            return Ok(UserEntitlement { is_limited, holder: Some(holder), grants: Some(grants) });
         }
         let holder = format!("user/{username}");
-        let mut grants = granted(quota::list(read, Some(&holder)).await?);
+        let mut grants = grants_of(quota::list(read, Some(&holder)).await?);
         if let Some((Holder::User(_), more)) = &listed {
-            add(&mut grants, more);
+            add_missing(&mut grants, more);
         }
         let grants = (!grants.is_empty()).then_some(grants);
-        Ok(Entitled { is_limited, holder: grants.is_some().then_some(holder), grants })
+        Ok(UserEntitlement { is_limited, holder: grants.is_some().then_some(holder), grants })
     }
 }
 
-/// Adds what is not granted for the same yet.
-fn add(grants: &mut Vec<Grant>, more: &[Grant]) {
+/// Adds grants for kinds, types and billing models that have none yet.
+fn add_missing(grants: &mut Vec<Grant>, more: &[Grant]) {
     for grant in more {
-        let is_there = grants.iter().any(|other| {
+        let exists = grants.iter().any(|other| {
             other.kind == grant.kind
                 && other.instance_type == grant.instance_type
                 && other.billing_model == grant.billing_model
         });
-        if !is_there {
+        if !exists {
             grants.push(grant.clone());
         }
     }
 }
 
-fn granted(rows: Vec<quota::Quota>) -> Vec<Grant> {
+fn grants_of(rows: Vec<quota::Quota>) -> Vec<Grant> {
     let grants = rows.into_iter().map(|row| Grant {
         kind: row.kind,
         instance_type: row.instance_type,

@@ -1,18 +1,13 @@
-//! How well and how fast placement is: `cargo bench -p paddock-model --bench placement`.
+//! Quality and speed of the scheduler: `cargo bench -p paddock-model --bench placement`.
 //!
-//! Prints one Markdown table: what was packed against what could be, decisions per second, and
-//! what one change costs in a large world and in a small one. Everything is generated from fixed
-//! seeds; only the times differ from run to run. `-- --quick` takes less of everything;
-//! `-- packing`, `-- speed`, `-- change` and `-- asking` run one part alone.
-#![expect(
-    clippy::disallowed_methods,
-    reason = "a benchmark measures real time and starts its own load"
-)]
-#![expect(clippy::print_stdout, reason = "the table is what this program is for")]
+//! Prints a Markdown table: packing against upper bounds, decisions per second, and the cost of one
+//! change in large and small worlds. Inputs are generated from fixed seeds; only the times differ
+//! between runs. `-- --quick` reduces all sizes; `-- packing`, `-- speed`, `-- change` and
+//! `-- queries` run one part.
+#![expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
+#![expect(clippy::print_stdout, reason = "the program prints a table")]
 #![expect(clippy::cast_precision_loss, reason = "shown with three digits")]
 
-#[path = "placement/asking.rs"]
-mod asking;
 #[path = "placement/bound.rs"]
 mod bound;
 #[path = "placement/change.rs"]
@@ -23,12 +18,14 @@ mod families;
 mod generate;
 #[path = "placement/packing.rs"]
 mod packing;
+#[path = "placement/queries.rs"]
+mod queries;
 #[path = "placement/speed.rs"]
 mod speed;
 #[path = "placement/table.rs"]
 mod table;
 
-/// Measures something, or less of it if that must be quick.
+/// Measures one part; the argument selects the quick variant.
 type Part = fn(bool) -> Vec<table::Row>;
 
 fn main() {
@@ -41,7 +38,7 @@ fn main() {
         ("packing", packing::rows),
         ("speed", speed::rows),
         ("change", change::rows),
-        ("asking", asking::rows),
+        ("queries", queries::rows),
     ];
     for (name, rows) in parts {
         if named.is_empty() || named.iter().any(|other| *other == name) {

@@ -1,4 +1,4 @@
-//! What the control plane and the agent of a cluster say to each other.
+//! The protocol between the control plane and the agent of a cluster.
 
 use std::fmt;
 
@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 use crate::deployment::{Reason, Spec};
 use crate::log::LogLine;
 use crate::world::UnitId;
-use crate::{ClusterId, DeploymentId};
+use crate::{ClusterId, DeploymentId, OrganizationId};
 
-/// One replica of a deployment.
+/// Identifies a replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ReplicaId {
-    /// Whose.
+    /// The deployment.
     pub deployment: DeploymentId,
-    /// Which, from 0.
+    /// The replica number, from 0.
     pub number: u32,
 }
 
@@ -36,87 +36,90 @@ impl From<UnitId> for ReplicaId {
     }
 }
 
-/// What shall be true of one replica on one cluster.
+/// The desired state of one replica on one cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Desired {
-    /// Which replica.
+    /// The replica.
     pub replica: ReplicaId,
-    /// On which cluster.
+    /// The cluster.
     pub cluster: ClusterId,
-    /// On which of its nodes.
+    /// The node.
     pub node: String,
-    /// Counts the changes of this wish; reports carry it back.
+    /// Generation of the desired state, which reports echo.
     pub generation: i64,
-    /// What shall run. Nothing: it shall be gone. (What is merely absent from a list is left alone.)
+    /// The organization whose loaded images the replica can use; none from older servers.
+    #[serde(default)]
+    pub organization: Option<OrganizationId>,
+    /// The spec to run; none means remove it. (Replicas absent from a list are left alone.)
     pub run: Option<Spec>,
 }
 
-/// What is true of one replica on one cluster.
+/// The observed state of one replica on one cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// Which replica.
+    /// The replica.
     pub replica: ReplicaId,
-    /// On which cluster.
+    /// The cluster.
     pub cluster: ClusterId,
-    /// The wish that this answers.
+    /// The generation that was observed.
     pub generation: i64,
-    /// What was found.
+    /// The observed state.
     pub observed: Observed,
-    /// The last lines of its log, when it has ended: what ran it is cleared away then.
+    /// The last log lines of an ended replica, whose container is removed then.
     #[serde(default)]
     pub tail: Vec<LogLine>,
 }
 
-/// How a replica is doing, as its agent sees it.
+/// The state of a replica as observed by the agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum Observed {
-    /// On its way.
+    /// Starting.
     Starting,
-    /// It runs.
+    /// Running.
     Running {
-        /// Where it can be reached.
+        /// Addresses at which it is reachable.
         endpoints: Vec<String>,
     },
-    /// It ended and will be started again.
+    /// Ended and about to be restarted.
     Restarting {
         /// How it ended and when it is restarted.
-        #[serde(flatten, with = "spoken")]
+        #[serde(flatten, with = "reason_on_wire")]
         reason: Reason,
     },
-    /// It ran to its end.
+    /// Ended successfully.
     Completed,
-    /// It can't run.
+    /// Failed.
     Failed {
-        /// Why.
-        #[serde(flatten, with = "spoken")]
+        /// The reason.
+        #[serde(flatten, with = "reason_on_wire")]
         reason: Reason,
     },
-    /// Nothing of it is left.
+    /// Removed.
     Gone,
 }
 
-/// How agents and servers exchange a reason: `reason` is its message, for those that have no codes, and
-/// `detail` the reason itself.
-mod spoken {
+/// Wire format of a reason between agents and servers: `reason` is the message, for versions
+/// without codes, and `detail` the reason.
+mod reason_on_wire {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     use crate::deployment::Reason;
-    use crate::reason::Coded;
+    use crate::reason::StatusReason;
 
     #[derive(Serialize, Deserialize)]
-    struct Spoken<D> {
+    struct ReasonOnWire<D> {
         reason: String,
         #[serde(default = "Option::default")]
         detail: Option<D>,
     }
 
     pub(super) fn serialize<S: Serializer>(reason: &Reason, to: S) -> Result<S::Ok, S::Error> {
-        Spoken { reason: reason.to_string(), detail: Some(reason) }.serialize(to)
+        ReasonOnWire { reason: reason.to_string(), detail: Some(reason) }.serialize(to)
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Reason, D::Error> {
-        let Spoken { reason, detail } = Spoken::<Reason>::deserialize(from)?;
+        let ReasonOnWire { reason, detail } = ReasonOnWire::<Reason>::deserialize(from)?;
         Ok(detail.unwrap_or_else(|| Reason::reported(reason)))
     }
 }

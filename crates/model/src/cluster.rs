@@ -1,4 +1,4 @@
-//! Clusters: data planes with capacity.
+//! Clusters: the data planes that run workloads.
 
 mod hosting;
 mod provider;
@@ -10,39 +10,39 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::invalid::Check;
-use crate::reason::Coded;
+use crate::reason::StatusReason;
 use crate::text_enum::text_enum;
 use crate::{ClusterId, Invalid, OrganizationId, Quantity, Resources, Time, name};
 
-pub use hosting::{Misreport, NOT_READY_LIMIT, Readiness, readiness, sorted_versions};
+pub use hosting::{InvalidVersions, NOT_READY_LIMIT, Readiness, readiness, sorted_versions};
 pub use provider::{
     AGENT_TOKEN, KUBECONFIG, Kubernetes, PULL_SECRET, Provider, STATE, Settings, Terraform,
     VARIABLES,
 };
 pub use reason::Reason;
-pub use step::{Ask, Patience, Step, Voice, done, next_step};
+pub use step::{Heartbeat, HeartbeatTimeouts, ProviderOperation, Step, next_step, status_after};
 
-/// Where a cluster is on its way.
+/// The status of a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// Asked for.
+    /// Requested.
     Accepted,
-    /// Its provider makes it.
+    /// The provider is creating the cluster.
     Provisioning,
-    /// It exists.
+    /// The cluster exists.
     Provisioned,
-    /// It has what hosting needs; its agent has not spoken yet.
+    /// Prerequisites are installed; the agent has not sent a heartbeat yet.
     WaitingForAgent,
-    /// It can host.
+    /// Accepts workloads.
     Ready,
-    /// Its agent is silent: what runs there is not known.
+    /// The agent sends no heartbeats: the state of its workloads is unknown.
     Unreachable,
-    /// It can't be made; the reason says why.
+    /// Provisioning failed; see the reason.
     Failed,
-    /// It shall go.
+    /// Being deleted by the provider.
     Deprovisioning,
-    /// Its provider is done; what we made around it goes.
+    /// Deleted by the provider; Paddock's own objects are being removed.
     Cleanup,
 }
 
@@ -59,7 +59,7 @@ text_enum!(Status {
 });
 
 impl Status {
-    /// May a cluster go from here to `next`?
+    /// Is the transition to `next` allowed?
     pub fn may_become(self, next: Status) -> bool {
         use Status::{
             Accepted, Cleanup, Deprovisioning, Failed, Provisioned, Provisioning, Ready,
@@ -78,236 +78,236 @@ impl Status {
         }
     }
 
-    /// Is it on its way to `ready` for the first time, so that a user can cancel that?
+    /// Is it being provisioned, so that a user can cancel?
     pub fn is_provisioning(self) -> bool {
         use Status::{Accepted, Provisioned, Provisioning, WaitingForAgent};
         matches!(self, Accepted | Provisioning | Provisioned | WaitingForAgent)
     }
 
-    /// Is it on its way out?
-    pub fn is_leaving(self) -> bool {
+    /// Is it being deleted?
+    pub fn is_deleting(self) -> bool {
         matches!(self, Status::Deprovisioning | Status::Cleanup)
     }
 }
 
-/// How much a cluster has of one resource type.
+/// Capacity of one resource type.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Capacity {
-    /// All of it.
+    /// Total capacity.
     pub total: Quantity,
-    /// What is taken, by deployments or by hand.
+    /// Capacity in use by deployments or reserved manually.
     pub used: Quantity,
-    /// The part of `used` that was taken by hand.
+    /// The part of `used` that was reserved manually.
     #[serde(skip)]
     pub manual: Quantity,
 }
 
 impl Capacity {
-    /// What can still be taken.
+    /// Free capacity.
     pub fn free(&self) -> Quantity {
         self.total.minus(self.used)
     }
 }
 
-/// What a cluster without declared nodes calls its one node.
+/// Name of the only node of a cluster that declares none.
 pub const ONLY_NODE: &str = "main";
-/// How many nodes a cluster may have.
+/// Maximum number of nodes of a cluster.
 pub const MAX_NODES: usize = 1000;
 
-/// A part of a cluster: what runs, runs on one of them.
+/// A node of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Node {
-    /// Its name, unique in its cluster.
+    /// Name, unique in the cluster.
     pub name: String,
-    /// What was written on it; beside its cluster's labels, and over them.
+    /// Labels, which extend and override those of the cluster.
     pub labels: BTreeMap<String, String>,
-    /// How much it has of each resource type.
+    /// Capacity by resource type.
     pub capacity: BTreeMap<String, Capacity>,
 }
 
 impl Node {
-    /// What is free, as a vector.
+    /// Free capacity.
     pub fn free(&self) -> Resources {
         self.capacity.iter().map(|(kind, c)| (kind.clone(), c.free())).collect()
     }
 }
 
-/// What an agent over the network last said of itself.
+/// The last heartbeat of a remote agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Heard {
-    /// When.
+pub struct AgentHeartbeat {
+    /// Time of the heartbeat.
     pub at: Time,
-    /// Which version of Paddock it is.
+    /// Version of Paddock.
     pub version: String,
-    /// What it runs containers with.
+    /// Container runtime.
     pub runtime: String,
 }
 
-/// What matters when a cluster hosts instances.
+/// Settings and state for hosting instances.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Hosting {
-    /// Does its agent speak as the fleet managers' agents do? Then its capacity is counted in units of
-    /// instance types, as that agent says.
+    /// Does a third-party (fleetshard-compatible) agent serve it? Then its capacity is counted in
+    /// units of instance types, as reported by the agent.
     pub is_foreign: bool,
-    /// The name under which clients reach it.
+    /// DNS name under which clients reach it.
     pub dns: Option<String>,
-    /// Are its instances reached through a private network?
+    /// Are its instances only reachable through a private network?
     pub is_private: bool,
-    /// How many machines it has for instances, as its owner said.
+    /// Number of machines for instances, as declared by the owner.
     pub machines: Option<u32>,
-    /// Which versions it can run, oldest first, by kind.
-    pub versions: BTreeMap<String, Vec<Offered>>,
-    /// Did its foreign agent say that it is ready?
+    /// Supported versions by kind, oldest first.
+    pub versions: BTreeMap<String, Vec<OperatorVersion>>,
+    /// Does the third-party agent report that it is ready?
     pub is_agent_ready: bool,
-    /// How often in a row it has said since then that it is not.
+    /// Number of consecutive not-ready reports since then.
     pub not_ready: u32,
-    /// What it can't have as its agent says, because more is in use.
+    /// Reported capacity that was rejected because more is in use.
     pub shortage: Option<String>,
 }
 
-/// A version of an operator, and what it can run.
+/// An operator version and the versions it can run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Offered {
+pub struct OperatorVersion {
     /// The operator's version.
     pub operator: String,
-    /// Can it be used?
+    /// Is it usable?
     pub is_ready: bool,
-    /// Versions of the service, oldest first.
+    /// Service versions, oldest first.
     pub services: Vec<String>,
-    /// Versions of the protocol between its parts, oldest first.
+    /// Inter-node protocol versions, oldest first.
     pub protocols: Vec<String>,
 }
 
 /// A cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Cluster {
-    /// Its id.
+    /// The id.
     pub id: ClusterId,
-    /// Who owns it; nobody when it is shared by all.
+    /// The owning organization; none for a shared cluster.
     pub organization_id: Option<OrganizationId>,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Who serves it.
+    /// The provider.
     pub provider: Provider,
-    /// What its provider is told.
+    /// Provider settings.
     pub settings: Settings,
-    /// Where it stands.
+    /// The cloud provider.
     pub cloud_provider: String,
-    /// Where there.
+    /// The region.
     pub region: String,
-    /// What users wrote on it.
+    /// User-defined labels.
     pub labels: BTreeMap<String, String>,
-    /// Where it is on its way.
+    /// The status.
     pub status: Status,
-    /// Why it has that status.
-    #[serde(flatten, serialize_with = "Coded::tell")]
+    /// The reason of the status.
+    #[serde(flatten, serialize_with = "StatusReason::serialize_status")]
     pub reason: Reason,
-    /// Since when it is there.
+    /// Time of the last status change.
     pub status_since: Time,
-    /// Since when it takes nothing new and what is on it moves elsewhere, if somebody wants that.
+    /// Since when it is being drained, if it is.
     pub draining_at: Option<Time>,
-    /// Shall it go even if what was made for it can't be taken away?
+    /// Is deletion forced, even if the provider's objects can't be removed?
     pub is_forced: bool,
-    /// What its agent last said of itself, if it speaks over the network.
-    pub agent: Option<Heard>,
+    /// The last heartbeat of its agent, if that is remote.
+    pub agent: Option<AgentHeartbeat>,
     /// Since when it is unreachable, if it is.
     pub unreachable_at: Option<Time>,
-    /// How much it has of each resource type.
+    /// Capacity by resource type.
     pub capacity: BTreeMap<String, Capacity>,
-    /// What it is made of: at least one, unless its agent has yet to say.
+    /// Its nodes: at least one, unless the agent has yet to report them.
     pub nodes: Vec<Node>,
-    /// What it is called where it was made, if that is elsewhere.
+    /// Its id in the external system that created it.
     pub foreign_id: Option<String>,
-    /// What matters when it hosts instances.
+    /// Settings and state for hosting instances.
     pub hosting: Hosting,
-    /// The pool that made it, if one did.
+    /// The pool that created it, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
-    /// How many deployments are on it or pinned to it.
+    /// Number of deployments on it or pinned to it.
     pub deployments: i64,
-    /// Counts the changes of what users set.
+    /// Incremented with every change of the spec.
     pub generation: i64,
-    /// Who made it.
+    /// The creator.
     pub created_by: String,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: Time,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Time,
 }
 
 impl Cluster {
-    /// What is free, as a vector.
+    /// Free capacity.
     pub fn free(&self) -> Resources {
         self.capacity.iter().map(|(kind, c)| (kind.clone(), c.free())).collect()
     }
 
-    /// All there is, as a vector.
+    /// Total capacity.
     pub fn total(&self) -> Resources {
         self.capacity.iter().map(|(kind, c)| (kind.clone(), c.total)).collect()
     }
 }
 
-/// A cluster as someone asks for it, checked.
+/// A validated request to create a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewCluster {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Who serves it.
+    /// The provider.
     pub provider: Provider,
-    /// What its provider is told.
+    /// Provider settings.
     pub settings: Settings,
-    /// Where it stands.
+    /// The cloud provider.
     pub cloud_provider: String,
-    /// Where there.
+    /// The region.
     pub region: String,
-    /// What users wrote on it.
+    /// User-defined labels.
     pub labels: BTreeMap<String, String>,
-    /// How much it has: the sum of its nodes, if it has any.
+    /// Total capacity: the sum of its nodes, if it declares any.
     pub capacity: Resources,
-    /// What it is made of; when it is empty, the cluster is one node.
+    /// The nodes; if empty, the cluster has one node.
     pub nodes: Vec<NewNode>,
 }
 
-/// A node as someone asks for it.
+/// A request to create a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewNode {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// How much it has.
+    /// The capacity.
     pub capacity: Resources,
-    /// What is written on it.
+    /// The labels.
     pub labels: BTreeMap<String, String>,
 }
 
 impl NewNode {
-    /// The one node of a cluster that declares none.
+    /// The only node of a cluster that declares none.
     pub fn only(capacity: Resources) -> Self {
         Self { name: ONLY_NODE.into(), capacity, labels: BTreeMap::new() }
     }
 }
 
-/// Checks nodes: their names, and what they have.
-pub fn nodes(nodes: &[NewNode]) -> Result<(), Invalid> {
+/// Checks the names, capacities and labels of nodes.
+pub fn check_nodes(nodes: &[NewNode]) -> Result<(), Invalid> {
     if nodes.len() > MAX_NODES {
-        return Err(Invalid::new("nodes", format!("at most {MAX_NODES}")));
+        return Err(Invalid::new("nodes", format!("must have at most {MAX_NODES} nodes")));
     }
     let mut names = BTreeSet::new();
     for (i, node) in nodes.iter().enumerate() {
         let field = format!("nodes[{i}]");
         name::dns_label(&format!("{field}.name"), &node.name)?;
-        total(&format!("{field}.capacity"), &node.capacity)?;
+        check_capacity(&format!("{field}.capacity"), &node.capacity)?;
         name::labels(&format!("{field}.labels"), &node.labels)?;
         if !names.insert(&node.name) {
-            let twice = format!("{} is there twice; names of nodes are unique", node.name);
+            let twice = format!("{} is used twice; node names must be unique", node.name);
             return Err(Invalid::new(format!("{field}.name"), twice));
         }
     }
     Ok(())
 }
 
-/// What nodes have together.
-pub fn sum(nodes: &[NewNode]) -> Resources {
+/// The total capacity of nodes.
+pub fn total_capacity(nodes: &[NewNode]) -> Resources {
     let mut sum = Resources::default();
     for node in nodes {
         sum.add(&node.capacity);
@@ -316,7 +316,7 @@ pub fn sum(nodes: &[NewNode]) -> Resources {
 }
 
 impl NewCluster {
-    /// Its nodes; if it declares none, the one that it is.
+    /// The declared nodes, or the only one.
     pub fn all_nodes(&self) -> Vec<NewNode> {
         if self.nodes.is_empty() && !self.capacity.is_empty() {
             return vec![NewNode::only(self.capacity.clone())];
@@ -324,20 +324,20 @@ impl NewCluster {
         self.nodes.clone()
     }
 
-    /// Checks what was asked for. `fields` names the request's own words for name and capacity.
+    /// Checks the request. `fields` are the request's field names for name and capacity.
     pub fn check(mut self, fields: [&str; 2]) -> Result<Self, Invalid> {
         let mut check = Check::default();
         let name = check.field(name::line(fields[0], &self.name, 100));
-        check.field(nodes(&self.nodes));
+        check.field(check_nodes(&self.nodes));
         if self.capacity.is_empty() {
-            self.capacity = sum(&self.nodes);
-        } else if !self.nodes.is_empty() && self.capacity != sum(&self.nodes) {
-            let rule = "with nodes it is their sum: leave it out";
+            self.capacity = total_capacity(&self.nodes);
+        } else if !self.nodes.is_empty() && self.capacity != total_capacity(&self.nodes) {
+            let rule = "must be omitted if nodes are given: it is their sum";
             check.field(Err::<(), _>(Invalid::new(fields[1], rule)));
         }
-        // An agent says by itself what its machines have.
+        // Agents report the capacity of their machines.
         if self.provider == Provider::Local || !self.capacity.is_empty() {
-            check.field(total(fields[1], &self.capacity));
+            check.field(check_capacity(fields[1], &self.capacity));
         }
         check.field(name::labels("labels", &self.labels));
         check.field(self.settings.check());
@@ -352,8 +352,8 @@ impl NewCluster {
     }
 }
 
-/// Checks what a cluster shall have.
-pub fn total(field: &str, capacity: &Resources) -> Result<(), Invalid> {
+/// Checks the total capacity of a cluster.
+pub fn check_capacity(field: &str, capacity: &Resources) -> Result<(), Invalid> {
     if capacity.is_empty() {
         return Err(Invalid::new(
             field,
@@ -368,7 +368,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_way_of_a_cluster() {
+    fn lifecycle_transitions_are_allowed() {
         use Status::*;
         for path in [
             &[Accepted, Provisioning, Provisioned, WaitingForAgent, Ready, Deprovisioning, Cleanup]
@@ -382,10 +382,10 @@ mod tests {
     }
 
     #[test]
-    fn nothing_comes_back_from_the_way_out() {
+    fn deletion_is_irreversible() {
         for &status in Status::ALL {
             for &next in Status::ALL {
-                if status.is_leaving() && !next.is_leaving() {
+                if status.is_deleting() && !next.is_deleting() {
                     assert!(!status.may_become(next), "{status} to {next}");
                 }
             }

@@ -1,4 +1,4 @@
-//! Deployments: container images that run on a cluster with a priority.
+//! Deployments: container images that run on clusters with a priority.
 
 mod reason;
 
@@ -7,38 +7,38 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::invalid::Check;
-use crate::reason::Coded;
+use crate::reason::StatusReason;
 use crate::text_enum::text_enum;
 use crate::{ClusterId, DeploymentId, InstanceId, Invalid, OrganizationId, Resources, Time, name};
 
 pub use reason::{Pull, Reason};
 
-/// The most replicas of one deployment.
+/// Maximum number of replicas of a deployment.
 pub const MAX_REPLICAS: u32 = 1000;
-/// Priorities go from minus this to plus this.
+/// Priorities range from minus this to plus this.
 pub const MAX_PRIORITY: i64 = 1_000_000;
-/// The priority of what only holds room: below everything that can be asked for.
+/// Priority of reservations for instances: below every priority that users can request.
 pub const RESERVED_PRIORITY: i64 = -MAX_PRIORITY - 1;
 
-/// Where a deployment is on its way.
+/// The status of a deployment or replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// Waits for capacity.
+    /// Pending: waiting for capacity.
     Queued,
-    /// Has a cluster and its capacity; the agent has not begun.
+    /// Placed; the agent has not started it yet.
     Scheduled,
-    /// The agent starts it.
+    /// The agent is starting it.
     Starting,
-    /// It runs.
+    /// Running.
     Running,
-    /// Had to yield to a higher priority; back in the queue as soon as it has stopped.
+    /// Preempted by a higher priority; requeued as soon as it has stopped.
     Preempted,
-    /// It can't run; the reason says why.
+    /// Failed; see the reason.
     Failed,
-    /// It ran to its end.
+    /// Ended successfully.
     Completed,
-    /// It shall go.
+    /// Being deleted.
     Deleting,
 }
 
@@ -54,19 +54,19 @@ text_enum!(Status {
 });
 
 impl Status {
-    /// May a deployment go from here to `next`?
+    /// Is the transition to `next` allowed?
     pub fn may_become(self, next: Status) -> bool {
         use Status::{
             Completed, Deleting, Failed, Preempted, Queued, Running, Scheduled, Starting,
         };
         match self {
             Queued => matches!(next, Scheduled | Failed | Deleting),
-            // Back in the queue when its cluster is lost.
+            // Requeued when its cluster is unreachable.
             Scheduled => matches!(
                 next,
                 Queued | Starting | Running | Completed | Failed | Preempted | Deleting
             ),
-            // Scheduled again when it gets another program where it is.
+            // Scheduled again when its spec changes in place.
             Starting => matches!(
                 next,
                 Queued | Scheduled | Running | Completed | Failed | Preempted | Deleting
@@ -81,97 +81,111 @@ impl Status {
         }
     }
 
-    /// Does it want to run, be it that it waits, starts or runs?
-    pub fn is_wanted(self) -> bool {
+    /// May the status of a deployment, which summarizes its replicas, change from here to `next`?
+    ///
+    /// Beside the steps of a single replica: a scale-down removes the replica that decided, and the
+    /// reservation of an instance is placed and running in one transaction.
+    pub fn summary_may_become(self, next: Status) -> bool {
+        use Status::{Completed, Preempted, Queued, Running};
+        self == next
+            || self.may_become(next)
+            || matches!(
+                (self, next),
+                (Queued, Running | Completed) | (Preempted, Queued | Completed)
+            )
+    }
+
+    /// Is it placed and meant to run?
+    pub fn is_placed(self) -> bool {
         matches!(self, Status::Scheduled | Status::Starting | Status::Running)
     }
 
-    /// Is it in the queue, or about to be?
-    pub fn is_waiting(self) -> bool {
+    /// Is it pending, or about to be requeued?
+    pub fn is_pending(self) -> bool {
         matches!(self, Status::Queued | Status::Preempted)
     }
 }
 
-/// What happens when a program ends by itself.
+/// Restart policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Restart {
-    /// That was it: it is completed, or it failed.
+    /// Never restarted: completed or failed.
     Never,
-    /// It is started again if it failed, after a while that grows.
+    /// Restarted after a failure, with backoff.
     #[default]
     OnFailure,
-    /// It is started again, after a while that grows.
+    /// Restarted whenever it ends, with backoff.
     Always,
 }
 
 text_enum!(Restart { Never => "never", OnFailure => "on_failure", Always => "always" });
 
-/// What a deployment runs.
+/// The spec of a deployment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spec {
-    /// The image; without one the deployment only holds its capacity.
+    /// The image; without one the deployment only reserves capacity.
     pub image: Option<String>,
-    /// What each replica needs.
+    /// Requested resources of each replica.
     pub resources: Resources,
-    /// How many run.
+    /// Number of replicas.
     pub replicas: u32,
     /// Environment variables. May hold secrets: never in events or logs.
     pub env: BTreeMap<String, String>,
-    /// What to run instead of the image's own command.
+    /// Overrides the image's command.
     pub command: Vec<String>,
-    /// The ports that it listens on.
+    /// Ports that the container listens on.
     pub ports: Vec<u16>,
-    /// What happens when its program ends by itself.
+    /// Restart policy.
     #[serde(default)]
     pub restart: Restart,
-    /// How many seconds each replica runs; then it is completed. Without limit when there is none.
+    /// Seconds after which a replica is stopped and completed; none means no limit.
     #[serde(default)]
     pub run_for: Option<u32>,
-    /// Labels that the node of each replica (or the node's cluster) must have.
+    /// Labels that the node or its cluster must have.
     #[serde(default)]
     pub node_selector: BTreeMap<String, String>,
-    /// Must each replica be on another node?
+    /// Must each replica be on a different node?
     #[serde(default)]
     pub anti_affinity: bool,
-    /// When its agent may say that it runs.
+    /// Readiness probe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<Probe>,
-    /// Environment variables that are secrets, encrypted; opened where they are handed to the agent.
+    /// Secret environment variables, encrypted; decrypted when they are sent to the agent.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sealed_env: BTreeMap<String, String>,
-    /// Kubernetes objects that are applied instead of running the image, by agents that can. May hold
+    /// Kubernetes objects to apply instead of running the image, if the agent supports it. May hold
     /// secrets: never in events or logs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub manifests: Vec<serde_json::Value>,
-    /// The same as a JSON text, encrypted; opened where it is handed to the agent.
+    /// Manifests as JSON, encrypted; decrypted when they are sent to the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sealed_manifests: Option<String>,
 }
 
-/// What must answer before a program counts as running.
+/// A readiness probe.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Probe {
-    /// The port, one of the program's.
+    /// The port, one of `ports`.
     pub port: u16,
-    /// The path that must be answered with this status; without one, connecting is enough.
+    /// HTTP path and expected status; without it a TCP connection is enough.
     pub http: Option<(String, u16)>,
-    /// How many seconds it may take.
+    /// Timeout in seconds.
     pub within: u32,
 }
 
 impl Spec {
-    /// What all replicas need together.
+    /// Requested resources of all replicas.
     pub fn request(&self) -> Resources {
-        self.resources.times(self.replicas).expect("checked when it was asked for")
+        self.resources.times(self.replicas).expect("validated on creation")
     }
 
-    /// Does it run something, and not only hold capacity?
-    pub fn runs(&self) -> bool {
+    /// Does it run a workload, and not only reserve capacity?
+    pub fn has_workload(&self) -> bool {
         self.image.is_some() || !self.manifests.is_empty()
     }
 
-    /// The same without the values of the environment, and without manifests.
+    /// The spec without values of environment variables and without manifests.
     pub fn redacted(&self) -> Spec {
         let names = self.env.keys().chain(self.sealed_env.keys());
         let env = names.map(|key| (key.clone(), "•••".to_owned())).collect();
@@ -183,7 +197,7 @@ impl Spec {
         let mut check = Check::default();
         check.field(self.image.as_deref().map_or(Ok(()), image));
         check.field(self.resources.check(resource_field));
-        check.field(replicas(self.replicas));
+        check.field(check_replicas(self.replicas));
         check.field(env(&self.env));
         check.field(command(&self.command));
         check.field(ports(&self.ports));
@@ -194,62 +208,65 @@ impl Spec {
     }
 }
 
-/// Checks an image's path: `registry/name:tag` or `name@sha256:…`.
+/// Checks an image reference: `registry/name:tag` or `name@sha256:…`.
 fn image(text: &str) -> Result<(), Invalid> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "._-/:@+".contains(c);
     if text.is_empty() || text.len() > 512 || !text.chars().all(allowed) {
         return Err(Invalid::new(
             "image",
-            "an image is written as name:tag or registry/name:tag, with at most 512 characters",
+            "must be name:tag or registry/name:tag, with at most 512 characters",
         ));
     }
     Ok(())
 }
 
 /// Checks a number of replicas.
-pub fn replicas(n: u32) -> Result<(), Invalid> {
+pub fn check_replicas(n: u32) -> Result<(), Invalid> {
     if (1..=MAX_REPLICAS).contains(&n) {
         return Ok(());
     }
-    Err(Invalid::new("replicas", format!("{n} is not allowed; from 1 to {MAX_REPLICAS}")))
+    Err(Invalid::new("replicas", format!("must be from 1 to {MAX_REPLICAS}, not {n}")))
 }
 
 fn env(env: &BTreeMap<String, String>) -> Result<(), Invalid> {
     if env.len() > 256 {
-        return Err(Invalid::new("env", "at most 256 variables"));
+        return Err(Invalid::new("env", "must have at most 256 variables"));
     }
     for (key, value) in env {
         let path = format!("env.{}", key.escape_default());
         let allowed = |c: char| c != '=' && !c.is_control();
         if key.is_empty() || key.len() > 255 || !key.chars().all(allowed) {
-            let rule = "a variable's name has 1 to 255 bytes, no '=' and no control characters";
+            let rule = "name must have 1 to 255 bytes, without '=' and control characters";
             return Err(Invalid::new(path, rule));
         }
         if value.len() > 32 * 1024 || value.contains('\0') {
-            return Err(Invalid::new(path, "a value has at most 32 KiB and no NUL"));
+            return Err(Invalid::new(path, "value must have at most 32 KiB and no NUL"));
         }
     }
     Ok(())
 }
 
-fn command(words: &[String]) -> Result<(), Invalid> {
-    let bad = |word: &String| word.len() > 32 * 1024 || word.contains('\0');
-    if words.len() > 256 || words.iter().any(bad) {
-        return Err(Invalid::new("command", "at most 256 words of at most 32 KiB, without NUL"));
+fn command(arguments: &[String]) -> Result<(), Invalid> {
+    let bad = |argument: &String| argument.len() > 32 * 1024 || argument.contains('\0');
+    if arguments.len() > 256 || arguments.iter().any(bad) {
+        return Err(Invalid::new(
+            "command",
+            "must have at most 256 arguments of at most 32 KiB, without NUL",
+        ));
     }
     Ok(())
 }
 
 fn ports(ports: &[u16]) -> Result<(), Invalid> {
     if ports.len() > 64 || ports.contains(&0) {
-        return Err(Invalid::new("ports", "at most 64 ports from 1 to 65535"));
+        return Err(Invalid::new("ports", "must have at most 64 ports from 1 to 65535"));
     }
     Ok(())
 }
 
 fn run_for(seconds: Option<u32>) -> Result<(), Invalid> {
     if seconds == Some(0) {
-        return Err(Invalid::new("run_for", "at least 1 second; leave it out for no limit"));
+        return Err(Invalid::new("run_for", "must be at least 1 second; omit it for no limit"));
     }
     Ok(())
 }
@@ -257,75 +274,75 @@ fn run_for(seconds: Option<u32>) -> Result<(), Invalid> {
 /// A deployment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Deployment {
-    /// Its id.
+    /// The id.
     pub id: DeploymentId,
-    /// Who owns it.
+    /// The owning organization.
     pub organization_id: OrganizationId,
-    /// The instance that it holds the capacity of, and runs: then it is none of users' own.
+    /// The instance that it runs; such a deployment is managed by Paddock, not by users.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instance_id: Option<InstanceId>,
-    /// The type of instance for which it holds room before anybody asks: then it is nobody's, and
-    /// yields to everything.
+    /// The instance type for which it reserves capacity in advance; such a deployment has no owner
+    /// and is preempted by every other.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reserved: Option<String>,
-    /// The cluster that it must run on; any that its owner may use when there is none.
+    /// The cluster it is pinned to; none means any that the owner may use.
     pub pinned_to: Option<ClusterId>,
-    /// The cluster whose capacity it holds; that of its first replica, should they be on several.
+    /// The cluster it is placed on; that of the first replica if there are several.
     pub placed_on: Option<ClusterId>,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// What it runs.
+    /// The spec.
     #[serde(flatten)]
     pub spec: Spec,
-    /// Higher goes first, and may make lower ones yield.
+    /// Higher priorities go first and may preempt lower ones.
     pub priority: i64,
-    /// What users wrote on it.
+    /// User-defined labels.
     pub labels: BTreeMap<String, String>,
-    /// Where it is on its way.
+    /// The status.
     pub status: Status,
-    /// Why it has that status.
-    #[serde(flatten, serialize_with = "Coded::tell")]
+    /// The reason of the status.
+    #[serde(flatten, serialize_with = "StatusReason::serialize_status")]
     pub reason: Reason,
-    /// Where on the cluster it runs.
+    /// The node.
     pub node: Option<String>,
-    /// Where it can be reached.
+    /// Addresses at which it is reachable.
     pub endpoints: Vec<String>,
-    /// Counts the changes of what users set.
+    /// Incremented with every change of the spec.
     pub generation: i64,
-    /// Who made it.
+    /// The creator.
     pub created_by: String,
-    /// When it was made; also its age in the queue.
+    /// Time of creation, which also determines its rank in the queue.
     pub created_at: Time,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Time,
-    /// Since when it runs.
+    /// Time of the start.
     pub started_at: Option<Time>,
 }
 
 impl Deployment {
-    /// Where it is, or must go.
+    /// The cluster it is placed on or pinned to.
     pub fn cluster_id(&self) -> Option<ClusterId> {
         self.placed_on.or(self.pinned_to)
     }
 }
 
-/// A deployment as someone asks for it, checked.
+/// A validated request to create a deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewDeployment {
-    /// Its name; one is made from the image when it is empty.
+    /// The name; derived from the image if empty.
     pub name: String,
-    /// The cluster that it must run on.
+    /// The cluster it is pinned to.
     pub pinned_to: Option<ClusterId>,
-    /// What it runs.
+    /// The spec.
     pub spec: Spec,
-    /// Its priority.
+    /// The priority.
     pub priority: i64,
-    /// What users wrote on it.
+    /// User-defined labels.
     pub labels: BTreeMap<String, String>,
 }
 
 impl NewDeployment {
-    /// Checks what was asked for. `resource_field` is the request's own word for the resources.
+    /// Checks the request. `resource_field` is the request's field name for the resources.
     pub fn check(mut self, resource_field: &str) -> Result<Self, Invalid> {
         let mut check = Check::default();
         if self.name.trim().is_empty() {
@@ -333,7 +350,7 @@ impl NewDeployment {
         }
         let name = check.field(name::line("name", &self.name, 100));
         check.field(self.spec.check(resource_field));
-        check.field(priority(self.priority));
+        check.field(check_priority(self.priority));
         check.field(name::labels("labels", &self.labels));
         check.done()?;
         Ok(Self { name: name.unwrap_or_default(), ..self })
@@ -341,14 +358,14 @@ impl NewDeployment {
 }
 
 /// Checks a priority.
-pub fn priority(n: i64) -> Result<(), Invalid> {
+pub fn check_priority(n: i64) -> Result<(), Invalid> {
     if (-MAX_PRIORITY..=MAX_PRIORITY).contains(&n) {
         return Ok(());
     }
-    Err(Invalid::new("priority", format!("from -{MAX_PRIORITY} to {MAX_PRIORITY}")))
+    Err(Invalid::new("priority", format!("must be from -{MAX_PRIORITY} to {MAX_PRIORITY}")))
 }
 
-/// The last part of the image's path without tag and digest: `registry/shop/web:3` is `web`.
+/// The last path segment of the image without tag and digest: `web` for `registry/shop/web:3`.
 fn default_name(image: Option<&str>) -> String {
     let Some(image) = image else { return "reservation".to_owned() };
     let last = image.split('@').next().unwrap_or(image).rsplit('/').next().unwrap_or(image);
@@ -361,7 +378,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_way_of_a_deployment() {
+    fn lifecycle_transitions_are_allowed() {
         use Status::*;
         for path in [
             &[Queued, Scheduled, Starting, Running, Completed, Deleting][..],
@@ -377,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn names_come_from_images() {
+    fn default_name_is_derived_from_the_image() {
         for (image, name) in [
             (Some("registry.local:5000/shop/web:3"), "web"),
             (Some("nginx"), "nginx"),
@@ -389,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn events_do_not_carry_the_environment() {
+    fn redacted_spec_hides_values_of_the_environment() {
         let env = [("PASSWORD".to_owned(), "hunter2".to_owned())].into();
         let shown = serde_json::to_string(&Spec { env, ..Spec::default() }.redacted()).unwrap();
         assert!(shown.contains("PASSWORD") && !shown.contains("hunter2"));

@@ -1,37 +1,37 @@
-//! Environments: what was made from templates, as a whole.
+//! Environments: sets of resources deployed from templates.
 
 #[cfg(test)]
 pub(crate) mod examples;
 mod reason;
-mod turn;
+mod schedule;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::reason::Coded;
+use crate::reason::StatusReason;
 use crate::text_enum::text_enum;
 use crate::{EnvironmentId, OrganizationId, Time, UserId};
 
 pub use reason::Reason;
-pub use turn::{Turn, turn};
+pub use schedule::{Schedule, schedule};
 
-/// Where an environment is on its way.
+/// The status of an environment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// Its resources are made or changed.
+    /// Resources are being created or updated.
     Deploying,
-    /// All is made; whether it works is looked at.
+    /// All resources are applied; health checks are running.
     Validating,
-    /// It works.
+    /// All resources are applied and healthy.
     Deployed,
-    /// Something could not be done, or does not work; the reason says what.
+    /// A step or a health check failed; the reason has details.
     Failed,
-    /// Its resources are taken away.
+    /// Resources are being destroyed.
     Destroying,
-    /// It is gone.
+    /// All resources are destroyed.
     Destroyed,
 }
 
@@ -45,7 +45,7 @@ text_enum!(Status {
 });
 
 impl Status {
-    /// May an environment go from here to `next`?
+    /// Is the transition to `next` allowed?
     pub fn may_become(self, next: Status) -> bool {
         use Status::{Deployed, Deploying, Destroyed, Destroying, Failed, Validating};
         match self {
@@ -58,8 +58,8 @@ impl Status {
         }
     }
 
-    /// As people say it.
-    pub fn words(self) -> &'static str {
+    /// The label for people.
+    pub fn label(self) -> &'static str {
         match self {
             Status::Deploying => "Deploying",
             Status::Validating => "Deployed - Waiting / validating",
@@ -71,14 +71,14 @@ impl Status {
     }
 }
 
-/// What is done when a resource is not as it was made.
+/// The reaction to drift.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnDrift {
-    /// It is said.
+    /// Report it.
     #[default]
     Report,
-    /// It is mended.
+    /// Repair it.
     Repair,
 }
 
@@ -87,51 +87,51 @@ text_enum!(OnDrift {
     Repair => "repair",
 });
 
-/// What shall become of an environment.
+/// An environment.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Environment {
-    /// Its id.
+    /// The id.
     pub id: EnvironmentId,
-    /// Whose it is.
+    /// The owning organization.
     pub organization_id: OrganizationId,
-    /// Its name, a DNS label, unique in its organization.
+    /// The name, a DNS label, unique in the organization.
     pub name: String,
-    /// What it is for.
+    /// A description for people.
     pub description: String,
-    /// What users wrote on it.
+    /// User-defined tags.
     pub tags: BTreeMap<String, String>,
-    /// The templates that it is made from, `name@version`.
+    /// The templates, `name@version`.
     pub templates: Vec<String>,
-    /// What was set.
+    /// The given parameters.
     pub parameters: Map<String, Value>,
-    /// What is done when a resource is not as it was made.
+    /// The reaction to drift.
     pub on_drift: OnDrift,
-    /// Where it is on its way.
+    /// The status.
     pub status: Status,
-    /// Why it has that status.
-    #[serde(flatten, serialize_with = "Coded::tell")]
+    /// Why it has this status.
+    #[serde(flatten, serialize_with = "StatusReason::serialize_status")]
     pub reason: Reason,
-    /// Since when.
+    /// When the status last changed.
     pub status_since: Time,
-    /// How much of what is to be done is done, in percent.
+    /// The progress of the running operation, in percent.
     pub progress: i64,
-    /// Where its users begin.
+    /// Entry points for users.
     pub entry_points: Vec<String>,
-    /// Was it asked to stop what goes on?
+    /// Was cancellation of the running operation requested?
     pub is_cancelled: bool,
-    /// When it shall be destroyed.
+    /// When it is to be destroyed, if it has a time to live.
     pub destroy_at: Option<Time>,
-    /// Of how many reminders of that its users were told.
+    /// The number of reminders of that sent so far.
     pub reminders: i64,
-    /// Who asked for it, by id: what it makes is made in that user's name.
+    /// The creator; its resources are created on behalf of this user.
     pub created_by: UserId,
-    /// Counts the changes of what users set.
+    /// Incremented with every change of the desired state.
     pub generation: i64,
-    /// When it was asked for.
+    /// The time of creation.
     pub created_at: Time,
-    /// When it last changed.
+    /// The time of the last change.
     pub updated_at: Time,
-    /// When it was gone.
+    /// The time of destruction.
     pub destroyed_at: Option<Time>,
 }
 
@@ -140,8 +140,8 @@ mod tests {
     use super::Status::{Deployed, Deploying, Destroyed, Destroying, Failed, Validating};
     use super::*;
 
-    /// All steps that there are.
-    const STEPS: &[(Status, &[Status])] = &[
+    /// All allowed transitions.
+    const TRANSITIONS: &[(Status, &[Status])] = &[
         (Deploying, &[Validating, Failed, Destroying]),
         (Validating, &[Deploying, Deployed, Failed, Destroying]),
         (Deployed, &[Deploying, Failed, Destroying]),
@@ -151,9 +151,9 @@ mod tests {
     ];
 
     #[test]
-    fn there_are_these_steps_and_no_others() {
-        assert_eq!(STEPS.len(), Status::ALL.len());
-        for (from, to) in STEPS {
+    fn only_listed_transitions_are_allowed() {
+        assert_eq!(TRANSITIONS.len(), Status::ALL.len());
+        for (from, to) in TRANSITIONS {
             for next in Status::ALL {
                 assert_eq!(from.may_become(*next), to.contains(next), "{from} to {next}");
             }
@@ -161,8 +161,8 @@ mod tests {
     }
 
     #[test]
-    fn people_read_the_six_statuses() {
-        let words: Vec<&str> = Status::ALL.iter().map(|status| status.words()).collect();
+    fn statuses_have_labels() {
+        let labels: Vec<&str> = Status::ALL.iter().map(|status| status.label()).collect();
         let expect = [
             "Deploying",
             "Deployed - Waiting / validating",
@@ -171,6 +171,6 @@ mod tests {
             "Destroying",
             "Destroyed",
         ];
-        assert_eq!(words, expect);
+        assert_eq!(labels, expect);
     }
 }

@@ -1,4 +1,4 @@
-//! Events: what changed, when, by whom. One for every change of a subject.
+//! Events: the log of all changes, with subject, time and actor.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::text_enum::text_enum;
 use crate::{OrganizationId, Time, UserId};
 
-/// What a subject can be.
+/// The kind of a subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -46,12 +46,12 @@ text_enum!(Kind {
     Resource => "resource",
 });
 
-/// Who makes a change.
+/// The actor of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Actor {
-    /// A user, signed in.
+    /// An authenticated user.
     User(UserId),
-    /// Somebody who is not signed in: creates an organization, uses an invite.
+    /// An unauthenticated caller, who creates an organization or redeems an invite.
     Anonymous,
     /// A worker, by its name.
     Worker(&'static str),
@@ -76,15 +76,15 @@ impl fmt::Display for Actor {
 /// One change of one subject.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Event {
-    /// Its place in the log. Grows by one; a reader that has seen `seq` never misses a lower one.
+    /// Sequence number, without gaps; a reader that has seen `seq` has seen all lower ones.
     pub seq: i64,
-    /// When it happened.
+    /// Time of the change.
     pub at: Time,
-    /// Whose subject it is; none for what is shared.
+    /// The owner of the subject; none if it is shared.
     pub organization_id: Option<OrganizationId>,
-    /// Who did it.
+    /// The actor.
     pub actor: String,
-    /// What kind of subject changed.
+    /// The kind of the subject.
     pub kind: String,
     /// The subject's id.
     pub subject: String,

@@ -1,10 +1,10 @@
-//! What depends on what: subjects as nodes, and edges from each to what it needs.
+//! Dependency graphs: subjects as nodes, and edges from each to its dependencies.
 //!
-//! A graph is grown level by level from one subject ([`Growing`]), told of neighbours by whoever can look
-//! them up, and drawn as DOT or as SVG. Nothing here knows where neighbours come from.
+//! A graph is built level by level from one subject ([`GraphBuilder`]), with neighbours looked up by the
+//! caller, and rendered as DOT or SVG.
 
+mod builder;
 mod dot;
-mod growing;
 mod layout;
 mod svg;
 #[cfg(test)]
@@ -15,9 +15,9 @@ use crate::Xid;
 use crate::event::Kind;
 use crate::text_enum::text_enum;
 
-pub use growing::{Found, Growing};
+pub use builder::{GraphBuilder, Neighbour};
 
-/// What can be part of a graph.
+/// The kinds of subjects in graphs.
 pub const KINDS: [Kind; 6] = [
     Kind::Environment,
     Kind::Template,
@@ -26,40 +26,40 @@ pub const KINDS: [Kind; 6] = [
     Kind::Instance,
     Kind::Cluster,
 ];
-/// The most nodes of a graph.
+/// The maximum number of nodes of a graph.
 pub const MAX_NODES: usize = 2000;
-/// The most edges of a graph.
+/// The maximum number of edges of a graph.
 pub const MAX_EDGES: usize = 20_000;
 
-/// Which way to look from a subject.
+/// The direction of edges to follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// What it needs.
+    /// From a subject to its dependencies.
     Dependencies,
-    /// What needs it: what breaks if it goes.
+    /// From a subject to its dependents, which break if it is removed.
     Dependents,
 }
 
 text_enum!(Direction { Dependencies => "dependencies", Dependents => "dependents" });
 
-/// Why a subject needs another.
+/// The type of a dependency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Why {
-    /// An environment is made from a template.
+pub enum Relation {
+    /// An environment uses a template.
     MadeFrom,
-    /// An environment has a resource.
+    /// An environment contains a resource.
     Has,
-    /// A resource is made after another.
+    /// A resource depends on another.
     After,
-    /// A resource made a deployment or an instance.
+    /// A resource created a deployment or an instance.
     Made,
-    /// A deployment or an instance is on a cluster.
+    /// A deployment or an instance runs on a cluster.
     RunsOn,
-    /// A deployment may run on one cluster alone.
+    /// A deployment is restricted to one cluster.
     PinnedTo,
 }
 
-text_enum!(Why {
+text_enum!(Relation {
     MadeFrom => "is made from",
     Has => "has",
     After => "is made after",
@@ -68,68 +68,82 @@ text_enum!(Why {
     PinnedTo => "is pinned to",
 });
 
+impl Relation {
+    /// The verb between dependent and dependency in drawings.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::MadeFrom => "uses",
+            Self::Has => "contains",
+            Self::After => "depends on",
+            Self::Made => "created",
+            Self::RunsOn => "runs on",
+            Self::PinnedTo => "is pinned to",
+        }
+    }
+}
+
 /// A subject.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    /// Its id.
+    /// The id.
     pub id: Xid,
-    /// What it is.
+    /// The kind.
     pub kind: Kind,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Where it is on its way.
+    /// The status.
     pub status: Option<String>,
 }
 
-/// One subject needs another.
+/// A dependency between two subjects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Edge {
-    /// Who needs.
+    /// The dependent.
     pub from: Xid,
-    /// What is needed.
+    /// The dependency.
     pub to: Xid,
-    /// Why.
-    pub why: Why,
+    /// The type of the dependency.
+    pub relation: Relation,
 }
 
-/// What depends on what, around a subject.
+/// The dependency graph of a subject.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Graph {
-    /// Which way was looked.
+    /// The followed direction.
     pub direction: Direction,
-    /// The subject, and all that was reached from it: nearest first.
+    /// The subject and all reachable nodes, nearest first.
     pub nodes: Vec<Node>,
-    /// In the order of the nodes.
+    /// The edges, in the order of the nodes.
     pub edges: Vec<Edge>,
-    /// Is there more than a graph may have?
+    /// Were nodes or edges omitted because of the limits?
     pub is_truncated: bool,
 }
 
 impl Graph {
-    /// As a text in the language of Graphviz.
+    /// Renders the graph as DOT for Graphviz.
     pub fn to_dot(&self) -> String {
         dot::write(self)
     }
 
-    /// As a drawing.
+    /// Renders the graph as SVG.
     pub fn to_svg(&self) -> String {
         svg::write(self)
     }
 
-    /// What it is about, for people.
+    /// The title of the graph.
     fn title(&self) -> String {
         let subject = self.nodes.first().map_or("nothing", |node| node.name.as_str());
-        let (what, more) = match self.direction {
-            Direction::Dependencies => ("What", "needs"),
-            Direction::Dependents => ("What needs", ""),
+        let nodes = match self.direction {
+            Direction::Dependencies => "Dependencies",
+            Direction::Dependents => "Dependents",
         };
-        let cut = if self.is_truncated { " (not all of it is shown)" } else { "" };
-        format!("{what} {subject} {more}").trim_end().to_owned() + cut
+        let note = if self.is_truncated { " (truncated)" } else { "" };
+        format!("{nodes} of {subject}{note}")
     }
 }
 
 impl Node {
-    /// Its kind and status, for people.
+    /// Kind and status, for people.
     fn condition(&self) -> String {
         match &self.status {
             Some(status) => format!("{} · {status}", self.kind),

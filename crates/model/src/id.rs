@@ -9,17 +9,17 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghijklmnopqrstuv";
 const TEXT_LEN: usize = 20;
 
-/// Twelve bytes: seconds, five that tell makers apart, and a counter.
+/// Twelve bytes: seconds, five bytes that identify the generator, and a counter.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Xid([u8; 12]);
 
 /// The text is not an id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("an id has 20 characters from 0-9 and a-v")]
-pub struct NotAnId;
+#[error("must be an id: 20 characters from 0-9 and a-v")]
+pub struct InvalidId;
 
 impl Xid {
-    /// Puts an id together. Ids of one `maker` sort by `seconds`, then by `counter`.
+    /// Composes an id. Ids of one `maker` sort by `seconds`, then by `counter`.
     pub fn new(seconds: u32, maker: [u8; 5], counter: u32) -> Self {
         let mut bytes = [0; 12];
         bytes[..4].copy_from_slice(&seconds.to_be_bytes());
@@ -39,7 +39,7 @@ impl fmt::Display for Xid {
     }
 }
 
-/// Five bits of `bytes` from bit `at` on; past the end they are zero.
+/// Five bits of `bytes` from bit `at` on; zero past the end.
 fn five_bits(bytes: &[u8; 12], at: usize) -> u8 {
     let high = u16::from(bytes[at / 8]) << 8;
     let low = u16::from(bytes.get(at / 8 + 1).copied().unwrap_or(0));
@@ -53,24 +53,24 @@ impl fmt::Debug for Xid {
 }
 
 impl FromStr for Xid {
-    type Err = NotAnId;
+    type Err = InvalidId;
 
-    fn from_str(text: &str) -> Result<Self, NotAnId> {
+    fn from_str(text: &str) -> Result<Self, InvalidId> {
         if text.len() != TEXT_LEN {
-            return Err(NotAnId);
+            return Err(InvalidId);
         }
         let mut bits: u128 = 0;
         for c in text.bytes() {
             let digit = match c {
                 b'0'..=b'9' => c - b'0',
                 b'a'..=b'v' => c - b'a' + 10,
-                _ => return Err(NotAnId),
+                _ => return Err(InvalidId),
             };
             bits = bits << 5 | u128::from(digit);
         }
         // 20 characters hold 100 bits, an id has 96: one spelling per id, so the rest must be zero.
         if bits & 0xf != 0 {
-            return Err(NotAnId);
+            return Err(InvalidId);
         }
         let mut bytes = [0; 12];
         bytes.copy_from_slice(&(bits >> 4).to_be_bytes()[4..]);
@@ -104,8 +104,8 @@ macro_rules! ids {
         }
 
         impl FromStr for $name {
-            type Err = NotAnId;
-            fn from_str(text: &str) -> Result<Self, NotAnId> {
+            type Err = InvalidId;
+            fn from_str(text: &str) -> Result<Self, InvalidId> {
                 text.parse().map(Self)
             }
         }
@@ -119,23 +119,23 @@ macro_rules! ids {
 }
 
 ids! {
-    /// Names an organization.
+    /// Id of an organization.
     OrganizationId;
-    /// Names a user.
+    /// Id of a user.
     UserId;
-    /// Names an invite (not its code).
+    /// Id of an invite (not its code).
     InviteId;
-    /// Names a cluster.
+    /// Id of a cluster.
     ClusterId;
-    /// Names a deployment.
+    /// Id of a deployment.
     DeploymentId;
-    /// Names an instance.
+    /// Id of an instance.
     InstanceId;
-    /// Names one version of a template.
+    /// Id of one version of a template.
     TemplateId;
-    /// Names an environment.
+    /// Id of an environment.
     EnvironmentId;
-    /// Names a resource of an environment.
+    /// Id of a resource of an environment.
     ResourceId;
 }
 
@@ -147,19 +147,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn text_and_back(seconds: u32, maker: [u8; 5], counter in 0u32..1 << 24) {
+        fn text_round_trips(seconds: u32, maker: [u8; 5], counter in 0u32..1 << 24) {
             let id = Xid::new(seconds, maker, counter);
             prop_assert_eq!(id.to_string().parse(), Ok(id));
         }
 
         #[test]
-        fn text_sorts_as_bytes(a: (u32, [u8; 5], u32), b: (u32, [u8; 5], u32)) {
+        fn text_sorts_like_bytes(a: (u32, [u8; 5], u32), b: (u32, [u8; 5], u32)) {
             let (a, b) = (Xid::new(a.0, a.1, a.2), Xid::new(b.0, b.1, b.2));
             prop_assert_eq!(a.cmp(&b), a.to_string().cmp(&b.to_string()));
         }
 
         #[test]
-        fn one_spelling_per_id(text in "[0-9a-v]{20}") {
+        fn every_id_has_one_spelling(text in "[0-9a-v]{20}") {
             if let Ok(id) = text.parse::<Xid>() {
                 prop_assert_eq!(id.to_string(), text);
             }
@@ -167,17 +167,17 @@ mod tests {
     }
 
     #[test]
-    fn known_value_of_the_format() {
+    fn text_matches_the_xid_specification() {
         // The example of the xid specification.
         let bytes = [0x4d, 0x88, 0xe1, 0x5b, 0x60, 0xf4, 0x86, 0xe4, 0x28, 0x41, 0x2d, 0xc9];
         assert_eq!(Xid(bytes).to_string(), "9m4e2mr0ui3e8a215n4g");
     }
 
     #[test]
-    fn other_text_is_refused() {
+    fn invalid_text_is_refused() {
         for text in ["", "1", "9m4e2mr0ui3e8a215n4", "9M4E2MR0UI3E8A215N4G", "9m4e2mr0ui3e8a215n4z"]
         {
-            assert_eq!(text.parse::<Xid>(), Err(NotAnId), "{text}");
+            assert_eq!(text.parse::<Xid>(), Err(InvalidId), "{text}");
         }
     }
 }

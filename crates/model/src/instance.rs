@@ -1,4 +1,4 @@
-//! Instances: running services of a kind in the catalog, owned by a user and an organization.
+//! Instances: managed services of a catalog kind, owned by a user and an organization.
 
 pub mod change;
 mod reason;
@@ -11,35 +11,35 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::reason::Coded;
+use crate::reason::StatusReason;
 use crate::text_enum::text_enum;
 use crate::{ClusterId, DeploymentId, InstanceId, OrganizationId, Resources, Time, Xid};
 
 pub use reason::{External, Reason};
 
-/// Where an instance is on its way.
+/// The status of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// Asked for; waits for a cluster with room.
+    /// Requested; waiting for a cluster with capacity.
     Accepted,
-    /// Has its cluster; its names and its sign-in are made.
+    /// Placed; its DNS records and SSO client are being created.
     Preparing,
-    /// Its agent makes it.
+    /// The agent is creating it.
     Provisioning,
-    /// It can be used.
+    /// Ready for use.
     Ready,
-    /// It can't be made, or broke; the reason says why.
+    /// Failed; see the reason.
     Failed,
-    /// It shall go; its agent takes it down.
+    /// Being deleted by the agent.
     Deprovision,
-    /// Its agent is done; what was made around it goes.
+    /// Deleted by the agent; DNS records and SSO client are being removed.
     Deleting,
-    /// It shall rest; its agent stops it.
+    /// Being stopped by the agent.
     Suspending,
-    /// It rests and keeps its room.
+    /// Suspended; keeps its capacity.
     Suspended,
-    /// It shall work again; its agent starts it.
+    /// Being started by the agent again.
     Resuming,
 }
 
@@ -57,7 +57,7 @@ text_enum!(Status {
 });
 
 impl Status {
-    /// May an instance go from here to `next`?
+    /// Is the transition to `next` allowed?
     pub fn may_become(self, next: Status) -> bool {
         use Status::{
             Accepted, Deleting, Deprovision, Failed, Preparing, Provisioning, Ready, Resuming,
@@ -66,9 +66,9 @@ impl Status {
         match self {
             Accepted => matches!(next, Preparing | Failed | Deprovision),
             Preparing => matches!(next, Accepted | Provisioning | Failed | Deprovision),
-            // Back to the start when its cluster is full after all.
+            // Placed again if the agent reports insufficient capacity.
             Provisioning => matches!(next, Accepted | Ready | Failed | Deprovision),
-            // Made again when its cluster is lost.
+            // Recreated if its cluster is lost.
             Ready => matches!(next, Accepted | Suspending | Failed | Deprovision),
             Failed => matches!(next, Accepted | Ready | Deprovision),
             Suspending => matches!(next, Suspended | Deprovision),
@@ -79,23 +79,23 @@ impl Status {
         }
     }
 
-    /// Is it on its way out?
-    pub fn is_leaving(self) -> bool {
+    /// Is it being deleted?
+    pub fn is_deleting(self) -> bool {
         matches!(self, Status::Deprovision | Status::Deleting)
     }
 
-    /// Does it rest, or is it about to?
-    pub fn is_resting(self) -> bool {
+    /// Is it suspended, or about to be?
+    pub fn is_suspended(self) -> bool {
         matches!(self, Status::Suspending | Status::Suspended)
     }
 
-    /// Does the agent of its cluster know of it?
-    pub fn is_with_agent(self) -> bool {
+    /// Has it been sent to the agent of its cluster?
+    pub fn is_sent_to_agent(self) -> bool {
         !matches!(self, Status::Accepted | Status::Preparing | Status::Deleting)
     }
 
-    /// How long it may be so, and what is said when that is over. None: it may rest here.
-    pub fn patience(self) -> Option<Duration> {
+    /// Timeout of the status; none if it may last.
+    pub fn timeout(self) -> Option<Duration> {
         match self {
             Status::Accepted | Status::Provisioning | Status::Resuming => {
                 Some(Duration::from_hours(1))
@@ -109,61 +109,61 @@ impl Status {
     }
 }
 
-/// Why an instance rests: who may wake it.
+/// Why an instance is suspended, which decides who may resume it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Rest {
-    /// An administrator said so; an administrator ends it.
+pub enum Suspension {
+    /// Requested by an administrator, who may also resume it.
     Asked,
-    /// Its owner is not entitled to it any more; ends when that changes.
+    /// Entitlement expired; resumed when it is granted again.
     Entitlement,
 }
 
-/// Who is charged for an instance, in units of which account.
+/// A quota charge of an instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Charge {
-    /// Whose account: `organization/ID`, `user/NAME`, `trial/ORGANIZATION/NAME`, `region/CLOUD/REGION`.
+    /// `organization/ID`, `user/NAME`, `trial/ORGANIZATION/NAME` or `region/CLOUD/REGION`.
     pub holder: String,
-    /// Which of its accounts: the instance type, and with it the billing model.
+    /// The holder's account: instance type and billing model.
     pub account: String,
-    /// How much.
+    /// Number of units.
     pub units: i64,
 }
 
-/// A name that leads to an instance.
+/// A DNS record of an instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Route {
-    /// The name.
+    /// The domain.
     pub domain: String,
-    /// What it is an alias of.
+    /// The target of the alias.
     pub router: String,
 }
 
-/// Which software runs, or shall run.
+/// Software versions.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Versions {
-    /// Of the operator.
+    /// Operator version.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub operator: String,
-    /// Of the service.
+    /// Service version.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub service: String,
-    /// Of the protocol between its parts.
+    /// Inter-node protocol version.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub protocol: String,
 }
 
-/// How it is paid for.
+/// Billing of an instance.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Billing {
-    /// Now.
+    /// Current billing model.
     pub model: String,
-    /// From the end of a promotion on; the same when there is none.
+    /// Billing model after the promotion; the same if there is none.
     pub desired: String,
-    /// Through which marketplace.
+    /// The marketplace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub marketplace: Option<String>,
-    /// On which account there.
+    /// The account at the marketplace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
     /// Why a promotion failed.
@@ -171,153 +171,153 @@ pub struct Billing {
     pub failure: Option<String>,
 }
 
-/// What is seldom looked for: kept as one document.
+/// Rarely queried fields, stored as one document.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Detail {
-    /// How it is paid for.
+    /// Billing.
     pub billing: Billing,
-    /// Who is charged for it.
+    /// Quota charges.
     pub charges: Vec<Charge>,
-    /// What it needs on a cluster.
+    /// Requested resources.
     pub resources: Resources,
-    /// How many units that is.
+    /// Size in units.
     pub units: i64,
-    /// Which software shall run.
+    /// Desired versions.
     pub desired: Versions,
-    /// Which software runs, as the agent says.
+    /// Versions reported by the agent.
     pub actual: Versions,
-    /// What is being upgraded: `operator`, `service`, `protocol`.
+    /// Parts that are being upgraded: `operator`, `service`, `protocol`.
     pub upgrading: Vec<String>,
-    /// The names that lead to it.
+    /// DNS records.
     pub routes: Vec<Route>,
-    /// Do they?
+    /// Have the DNS records been created?
     pub routes_made: bool,
-    /// Did a foreign agent say that it is ready?
+    /// Does the third-party agent report that it is ready?
     pub is_agent_ready: bool,
-    /// Names this try to make it: a new one is a new try.
+    /// Id of the provisioning attempt; a new id starts a new attempt.
     pub placement: Option<Xid>,
-    /// How much of what it is told it keeps, in bytes, if that was changed.
+    /// Retention in bytes, if changed.
     pub retention_bytes: Option<i64>,
-    /// Where it can be reached on its cluster.
+    /// Addresses on its cluster.
     pub endpoints: Vec<String>,
-    /// Where it is administered.
+    /// URL of the admin API.
     pub admin_url: Option<String>,
-    /// Its client at the OpenID provider.
+    /// SSO client at the OpenID provider.
     pub sso_client: Option<String>,
-    /// Since when that client has its secret.
+    /// Time at which the SSO client got its secret.
     pub sso_since: Option<Time>,
-    /// Why it rests, if it does.
-    pub rest: Option<Rest>,
-    /// What the name of the owner's account is elsewhere.
+    /// Why it is suspended, if it is.
+    pub rest: Option<Suspension>,
+    /// The owner's account id in the external identity system.
     pub owner_account: Option<String>,
-    /// What the organization is called where its members sign in, if that is elsewhere.
+    /// The organization's id at the external identity provider.
     pub foreign_organization: Option<String>,
 }
 
 /// An instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Instance {
-    /// Its id.
+    /// The id.
     pub id: InstanceId,
-    /// Which kind of the catalog.
+    /// The catalog kind.
     pub kind: String,
-    /// Whose it is.
+    /// The owning organization.
     pub organization_id: OrganizationId,
-    /// Which user's, by name.
+    /// Name of the owning user.
     pub owner: String,
-    /// Its name, unique among its kind in its organization.
+    /// The name, unique per kind and organization.
     pub name: String,
-    /// Where it shall be.
+    /// The cloud provider.
     pub cloud_provider: String,
-    /// Where there.
+    /// The region.
     pub region: String,
-    /// Is it spread over zones?
+    /// Is it spread over availability zones?
     pub multi_az: bool,
-    /// Which type of the kind.
+    /// The instance type.
     pub instance_type: String,
-    /// Which size of the type.
+    /// The size.
     pub size: String,
-    /// Must clients sign in again from time to time?
+    /// Must clients reauthenticate periodically?
     pub reauthentication: bool,
-    /// Where it is on its way.
+    /// The status.
     pub status: Status,
-    /// Why it has that status.
-    #[serde(flatten, serialize_with = "Coded::tell")]
+    /// The reason of the status.
+    #[serde(flatten, serialize_with = "StatusReason::serialize_status")]
     pub reason: Reason,
-    /// Since when.
+    /// Time of the last status change.
     pub status_since: Time,
-    /// The cluster that was asked for, if one was.
+    /// The cluster it is pinned to, if any.
     pub pinned_to: Option<ClusterId>,
-    /// The cluster that it is on.
+    /// The cluster it is placed on.
     pub cluster_id: Option<ClusterId>,
-    /// What holds its capacity there, and runs it.
+    /// The deployment that holds its capacity and runs it.
     pub deployment_id: Option<DeploymentId>,
-    /// Its name in the domain name system.
+    /// DNS host name.
     pub host: Option<String>,
-    /// When it ends, if it has an end.
+    /// Expiry, if any.
     pub expires_at: Option<Time>,
     /// Everything else.
     #[serde(flatten)]
     pub detail: Detail,
-    /// Counts the changes of what users set.
+    /// Incremented with every change of the spec.
     pub generation: i64,
-    /// When it was asked for.
+    /// Time of the request.
     pub created_at: Time,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Time,
 }
 
 impl Instance {
-    /// When its patience with its status is over, if it has any.
+    /// The deadline of the current status, if it has one.
     pub fn deadline(&self) -> Option<Time> {
-        Some(self.status_since + self.status.patience()?)
+        Some(self.status_since + self.status.timeout()?)
     }
 
-    /// Its place for names in Kubernetes.
+    /// Its Kubernetes namespace.
     pub fn namespace(&self) -> String {
         format!("{}-{}", self.kind, self.id)
     }
 
-    /// Labels that its cluster must have.
+    /// Labels that the cluster must have.
     pub fn selector(&self) -> BTreeMap<String, String> {
-        let place = [("cloud_provider", &self.cloud_provider), ("region", &self.region)];
-        place.map(|(key, value)| (key.to_owned(), value.clone())).into()
+        let labels = [("cloud_provider", &self.cloud_provider), ("region", &self.region)];
+        labels.map(|(key, value)| (key.to_owned(), value.clone())).into()
     }
 }
 
-/// An instance as someone asks for it, checked.
+/// A validated request to create an instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewInstance {
-    /// Which kind of the catalog.
+    /// The catalog kind.
     pub kind: String,
-    /// Which user's, by name.
+    /// Name of the owning user.
     pub owner: String,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Where it shall be.
+    /// The cloud provider.
     pub cloud_provider: String,
-    /// Where there.
+    /// The region.
     pub region: String,
-    /// Is it spread over zones?
+    /// Is it spread over availability zones?
     pub multi_az: bool,
-    /// Which type of the kind.
+    /// The instance type.
     pub instance_type: String,
-    /// Which size of the type.
+    /// The size.
     pub size: String,
-    /// Must clients sign in again from time to time?
+    /// Must clients reauthenticate periodically?
     pub reauthentication: bool,
-    /// The cluster that was asked for.
+    /// The cluster it is pinned to.
     pub pinned_to: Option<ClusterId>,
-    /// How long it lives, if not for ever.
+    /// Lifespan, if limited.
     pub lifespan: Option<Duration>,
-    /// What it is called among the resources of clusters that count instances.
+    /// Resource name of its unit on clusters that count instances.
     pub unit: String,
-    /// How urgent its place is.
+    /// Scheduling priority.
     pub priority: i64,
-    /// Billing, resources, units, and who the owner is elsewhere; the rest is not known yet.
+    /// Billing, resources, units and external owner; other fields are not known yet.
     pub detail: Detail,
-    /// Who is charged, and how much that account can bear; without limit when there is none.
+    /// Quota charges with their limits; none means unlimited.
     pub charges: Vec<(Charge, Option<i64>)>,
 }
 
@@ -326,7 +326,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_way_of_an_instance() {
+    fn lifecycle_transitions_are_allowed() {
         use Status::*;
         for path in [
             &[Accepted, Preparing, Provisioning, Ready, Deprovision, Deleting][..],
@@ -340,24 +340,24 @@ mod tests {
     }
 
     #[test]
-    fn nothing_comes_back_from_the_way_out_and_everything_can_go_there() {
+    fn deletion_is_always_possible_and_irreversible() {
         for &status in Status::ALL {
             for &next in Status::ALL {
-                if status.is_leaving() && !next.is_leaving() {
+                if status.is_deleting() && !next.is_deleting() {
                     assert!(!status.may_become(next), "{status} to {next}");
                 }
             }
             assert!(!status.may_become(status), "{status} to itself");
-            assert_eq!(status.may_become(Status::Deprovision), !status.is_leaving(), "{status}");
+            assert_eq!(status.may_become(Status::Deprovision), !status.is_deleting(), "{status}");
         }
     }
 
     #[test]
-    fn what_is_not_at_rest_has_a_deadline() {
+    fn transitional_statuses_have_a_deadline() {
         use Status::*;
         for &status in Status::ALL {
-            let rests = matches!(status, Ready | Failed | Suspended);
-            assert_eq!(status.patience().is_none(), rests, "{status}");
+            let is_stable = matches!(status, Ready | Failed | Suspended);
+            assert_eq!(status.timeout().is_none(), is_stable, "{status}");
         }
     }
 }

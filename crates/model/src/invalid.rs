@@ -1,29 +1,29 @@
-//! What is wrong with an input, field by field, in words that help to mend it.
+//! Validation errors, field by field.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// One field and what is wrong with it.
+/// A validation error of one field.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FieldError {
-    /// Where it is, as a path: `user.username`, `resource.cpu`, `ports[2]`.
+    /// The path of the field: `user.username`, `resource.cpu`, `ports[2]`.
     pub field: String,
-    /// What is wrong and what is allowed, as a sentence.
+    /// What is wrong and what is allowed.
     pub detail: String,
 }
 
-/// An input that breaks one rule or more.
+/// One or more validation errors of an input.
 #[derive(Debug, Clone, Default, PartialEq, Eq, thiserror::Error)]
 pub struct Invalid(pub Vec<FieldError>);
 
 impl Invalid {
-    /// One field, one sentence.
+    /// An error of one field.
     pub fn new(field: impl Into<String>, detail: impl Into<String>) -> Self {
         Self(vec![FieldError { field: field.into(), detail: detail.into() }])
     }
 
-    /// The same, with `parent.` before every field.
+    /// Prefixes every field with `parent.`.
     pub fn within(mut self, parent: &str) -> Self {
         for error in &mut self.0 {
             error.field = format!("{parent}.{}", error.field);
@@ -42,17 +42,17 @@ impl fmt::Display for Invalid {
     }
 }
 
-/// Collects what is wrong with several fields, so that a user hears of all at once.
+/// Collects errors of several fields, so that users see all of them at once.
 #[derive(Debug, Default)]
 pub struct Check(Invalid);
 
 impl Check {
-    /// Keeps the value, or notes what is wrong with it.
+    /// Returns the value, or records its errors.
     pub fn field<T>(&mut self, result: Result<T, Invalid>) -> Option<T> {
         result.map_err(|invalid| self.0.0.extend(invalid.0)).ok()
     }
 
-    /// Ok if nothing was wrong.
+    /// Fails if any error was recorded.
     pub fn done(self) -> Result<(), Invalid> {
         if self.0.0.is_empty() { Ok(()) } else { Err(self.0) }
     }

@@ -1,4 +1,4 @@
-//! Invites: single-use codes that bring a new user into an organization.
+//! Invites: single-use codes for joining an organization.
 
 use std::time::Duration;
 
@@ -6,45 +6,45 @@ use serde::Serialize;
 
 use crate::{Invalid, InviteId, OrganizationId, Time, UserId};
 
-/// How long a code works when nobody says otherwise.
-pub const DEFAULT_LIFE: Duration = Duration::from_hours(7 * 24);
-/// The longest that can be asked for.
-pub const MAX_LIFE: Duration = Duration::from_hours(365 * 24);
+/// Default lifetime of an invite.
+pub const DEFAULT_LIFETIME: Duration = Duration::from_hours(7 * 24);
+/// Maximum lifetime of an invite.
+pub const MAX_LIFETIME: Duration = Duration::from_hours(365 * 24);
 
-/// An invite. Its code is not part of it: only a hash of it is kept.
+/// An invite. It does not contain its code, of which only a hash is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Invite {
-    /// Its id.
+    /// The id.
     pub id: InviteId,
-    /// The organization that it brings a user into.
+    /// The organization to join.
     pub organization_id: OrganizationId,
-    /// Who made it.
+    /// The creator.
     pub created_by: UserId,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: Time,
-    /// When it stops working.
+    /// Expiry.
     pub expires_at: Time,
-    /// Who used it since it was last opened.
+    /// Who redeemed it since it was last reopened.
     pub used_by: Option<UserId>,
-    /// When that was.
+    /// Time of that redemption.
     pub used_at: Option<Time>,
-    /// How often it was used in all, over all its openings.
+    /// Total number of redemptions.
     pub times_used: i64,
 }
 
 impl Invite {
-    /// Is it used up or past its time? Used and merely expired differ by `used_by`.
+    /// Is it redeemed or expired? `used_by` distinguishes the two.
     pub fn is_expired(&self, now: Time) -> bool {
         self.used_by.is_some() || self.expires_at <= now
     }
 }
 
-/// Checks how long a code shall work, in seconds.
-pub fn life(field: &str, seconds: Option<i64>) -> Result<Duration, Invalid> {
-    let Some(seconds) = seconds else { return Ok(DEFAULT_LIFE) };
+/// Checks a lifetime in seconds.
+pub fn check_lifetime(field: &str, seconds: Option<i64>) -> Result<Duration, Invalid> {
+    let Some(seconds) = seconds else { return Ok(DEFAULT_LIFETIME) };
     let life = u64::try_from(seconds).map(Duration::from_secs).unwrap_or_default();
-    if life.is_zero() || life > MAX_LIFE {
-        let max = MAX_LIFE.as_secs();
+    if life.is_zero() || life > MAX_LIFETIME {
+        let max = MAX_LIFETIME.as_secs();
         return Err(Invalid::new(field, format!("must be from 1 to {max} seconds (a year)")));
     }
     Ok(life)
@@ -55,11 +55,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lives() {
-        assert_eq!(life("expires_in", None), Ok(DEFAULT_LIFE));
-        assert_eq!(life("expires_in", Some(61)), Ok(Duration::from_secs(61)));
+    fn lifetime_must_be_within_its_bounds() {
+        assert_eq!(check_lifetime("expires_in", None), Ok(DEFAULT_LIFETIME));
+        assert_eq!(check_lifetime("expires_in", Some(61)), Ok(Duration::from_secs(61)));
         for bad in [0, -1, i64::MAX, i64::MIN] {
-            assert!(life("expires_in", Some(bad)).is_err(), "{bad}");
+            assert!(check_lifetime("expires_in", Some(bad)).is_err(), "{bad}");
         }
     }
 }

@@ -1,6 +1,6 @@
-//! A kind of managed service, as data: what it is called, what it offers, what runs for it.
+//! Kinds of managed services, as data: names, offerings, and the program to run.
 //!
-//! A kind is one YAML file (`catalog/`); no code knows any kind by name. The model never reads
+//! A kind is one YAML file (`catalog/`); no code depends on a kind's name. The model never reads
 //! files: [`parse`] takes the text.
 
 mod catalog;
@@ -21,104 +21,104 @@ use std::cmp::Ordering;
 
 use serde::Deserialize;
 
-pub use crate::yaml::Refused;
+pub use crate::yaml::FileError;
 pub use catalog::Catalog;
 pub use cloud::{Cloud, Region, RegionLimit};
 pub(crate) use host::route;
 pub use instance_type::{BillingModel, InstanceType, Maturity, Size, Zones};
 pub use limit::{Limit, LimitValue, Shown};
 pub use offers::{MultiAz, ORDER_COLUMNS, Offers, SEARCH_COLUMNS};
-pub use place::PlaceError;
+pub use place::LocationError;
 pub use plan::PlanError;
 pub(crate) use plan::halves;
-pub use run::{Container, Filled, Ready, Run};
+pub use run::{Container, Ready, RenderedContainer, Run};
 pub use template::{Sso, Values, fill};
-pub use words::Words;
+pub use words::WireNames;
 
 /// A kind of managed service.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Kind {
-    /// Its name: `postgres`.
+    /// The name: `postgres`.
     pub name: String,
-    /// The name of many, as in paths: `postgreses`.
+    /// The plural, used in paths: `postgreses`.
     pub plural: String,
-    /// Its API's path under `/api`: `postgreses_mgmt`.
+    /// The path of the API under `/api`: `postgreses_mgmt`.
     pub api: String,
-    /// What its error codes begin with: `POSTGRESES-MGMT`.
+    /// The prefix of error codes: `POSTGRESES-MGMT`.
     pub error_prefix: String,
-    /// Its name for people.
+    /// The display name.
     pub display_name: String,
-    /// Names and numbers that differ between the APIs of kinds.
-    pub words: Words,
-    /// Which calls of the API family it has.
+    /// Names and numbers of the kind's API.
+    pub words: WireNames,
+    /// The supported calls of the API family.
     pub offers: Offers,
-    /// Its instance types, in the order in which quota is looked for.
+    /// The instance types, in the order in which quota is tried.
     pub types: Vec<InstanceType>,
-    /// The type that everybody may try without quota.
+    /// The type available to everyone without quota.
     pub trial: Option<String>,
-    /// How many of the trial type one owner may have.
+    /// The maximum number of trial instances per owner.
     pub max_trials: u32,
-    /// Where it can be had.
+    /// The cloud providers and regions.
     pub clouds: Vec<Cloud>,
-    /// What can be run, oldest first; the last is what new instances get.
+    /// The available versions, oldest first; new instances get the last.
     pub versions: Vec<Version>,
-    /// What an agent runs for an instance.
+    /// The program of an instance.
     pub run: Run,
-    /// What an instance needs of foreign systems.
+    /// The requirements on external systems.
     pub needs: Needs,
-    /// The priority that instances have in placement.
+    /// The placement priority of instances.
     pub priority: i64,
 }
 
-/// A version that Paddock's own agent can run.
+/// A version that the Paddock agent can run.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Version {
-    /// The operator's version.
+    /// The version of the operator.
     pub operator: String,
-    /// The service's version.
+    /// The version of the service.
     pub version: String,
-    /// The version of its protocol between its own parts, if it has such a thing.
+    /// The version of the inter-broker protocol, if the service has one.
     #[serde(default)]
     pub ibp: Option<String>,
 }
 
-/// What an instance needs of foreign systems.
+/// The requirements of an instance on external systems.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Needs {
-    /// Prefixes of its DNS names; the empty one is the host itself.
-    #[serde(default = "only_the_host")]
+    /// Prefixes of the DNS records; the empty prefix is the host itself.
+    #[serde(default = "host_only")]
     pub dns: Vec<String>,
-    /// Does it need a client at the SSO server?
+    /// Is an SSO client required?
     #[serde(default)]
     pub sso: bool,
-    /// Does it need a certificate?
+    /// Is a TLS certificate required?
     #[serde(default)]
     pub tls: bool,
-    /// The domain that hosts are in, unless the settings name another.
+    /// The domain of hosts, unless overridden by a setting.
     pub domain: String,
 }
 
-fn only_the_host() -> Vec<String> {
+fn host_only() -> Vec<String> {
     vec![String::new()]
 }
 
-/// Reads a kind. `file` is what errors call the text.
-pub fn parse(file: &str, text: &str) -> Result<Kind, Refused> {
+/// Parses and validates a kind. Errors refer to the text as `file`.
+pub fn parse(file: &str, text: &str) -> Result<Kind, FileError> {
     let read: file::File = crate::yaml::read(file, text)?;
-    read.kind().map_err(|invalid| crate::yaml::refuse(file, text, &invalid))
+    read.into_kind().map_err(|invalid| crate::yaml::file_error(file, text, &invalid))
 }
 
 impl Kind {
     /// The instance type with this id.
-    pub fn type_of(&self, id: &str) -> Option<&InstanceType> {
+    pub fn instance_type(&self, id: &str) -> Option<&InstanceType> {
         self.types.iter().find(|kind| kind.id == id)
     }
 
-    /// The type that everybody may try.
+    /// The trial type.
     pub fn trial_type(&self) -> Option<&InstanceType> {
-        self.type_of(self.trial.as_deref()?)
+        self.instance_type(self.trial.as_deref()?)
     }
 
     /// Is this the id of the trial type?
@@ -131,48 +131,50 @@ impl Kind {
         self.clouds.iter().find(|cloud| cloud.name == name)
     }
 
-    /// The cloud that is meant when none is named.
+    /// The default cloud.
     pub fn default_cloud(&self) -> &Cloud {
-        self.clouds.iter().find(|cloud| cloud.is_default).expect("parsing saw one default")
+        self.clouds.iter().find(|cloud| cloud.is_default).expect("parsing ensures one default")
     }
 
-    /// The version that new instances get.
+    /// The version of new instances.
     pub fn default_version(&self) -> &Version {
-        self.versions.last().expect("parsing saw at least one")
+        self.versions.last().expect("parsing ensures at least one")
     }
 
-    /// For how many days an instance is only suspended after its entitlement has ended. For what is
-    /// not in the file any more it is as if nothing were said.
+    /// The grace period in days: an instance is suspended, not deleted, for this long after its
+    /// entitlement ends. Types and models that were removed from the file have the default.
     pub fn grace_days(&self, instance_type: &str, billing_model: &str) -> u32 {
-        let model = self.type_of(instance_type).and_then(|one| one.billing_model(billing_model));
-        model.map_or_else(instance_type::a_week, |model| model.grace_days)
+        let model =
+            self.instance_type(instance_type).and_then(|one| one.billing_model(billing_model));
+        model.map_or_else(instance_type::default_grace_days, |model| model.grace_days)
     }
 
-    /// What foreign agents' capacity for this type is called among resources: `postgres.standard`.
+    /// The resource type of third-party agents' capacity for this instance type:
+    /// `postgres.standard`.
     pub fn unit(&self, instance_type: &str) -> String {
         format!("{}.{instance_type}", self.name)
     }
 
-    /// The columns that lists can be ordered by.
+    /// The columns by which lists can be sorted.
     pub fn order_columns(&self) -> Vec<&str> {
         ORDER_COLUMNS.into_iter().chain([self.words.host.as_str()]).collect()
     }
 }
 
 impl Version {
-    /// Older or newer: operator first, then the service, then its protocol; numbers as numbers.
+    /// Compares by operator, then service, then protocol; digits compare as numbers.
     pub fn compare(&self, other: &Version) -> Ordering {
-        by_numbers(&self.operator, &other.operator)
-            .then_with(|| by_numbers(&self.version, &other.version))
+        compare_numerically(&self.operator, &other.operator)
+            .then_with(|| compare_numerically(&self.version, &other.version))
             .then_with(|| {
                 let (a, b) = (self.ibp.as_deref(), other.ibp.as_deref());
-                by_numbers(a.unwrap_or_default(), b.unwrap_or_default())
+                compare_numerically(a.unwrap_or_default(), b.unwrap_or_default())
             })
     }
 }
 
-/// Compares two texts so that runs of digits count as numbers: 3.9 is before 3.10.
-pub fn by_numbers(a: &str, b: &str) -> Ordering {
+/// Compares two strings with runs of digits as numbers: 3.9 is less than 3.10.
+pub fn compare_numerically(a: &str, b: &str) -> Ordering {
     runs(a).cmp(&runs(b))
 }
 

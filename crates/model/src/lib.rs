@@ -1,7 +1,7 @@
-//! What Paddock is about, as plain data and pure functions.
+//! The domain model of Paddock: plain data and pure functions.
 //!
-//! Nothing here knows a clock, randomness, a file, a socket or SQL: what is needed of those comes
-//! in as an argument. That is what lets every rule in this crate be tested by properties.
+//! No clock, randomness, files, sockets or SQL: their values are passed as arguments, so that every
+//! rule can be tested with properties.
 
 pub mod agent;
 pub mod backoff;
@@ -9,9 +9,9 @@ pub mod cluster;
 pub mod deployment;
 pub mod environment;
 pub mod event;
-pub mod finding;
 pub mod graph;
 pub mod id;
+pub mod image;
 pub mod instance;
 pub mod invalid;
 pub mod invite;
@@ -29,6 +29,7 @@ pub mod resource;
 pub mod resources;
 pub mod scaling;
 pub mod search;
+pub mod search_index;
 pub mod secret;
 pub mod template;
 mod text_enum;
@@ -37,6 +38,11 @@ pub mod user;
 pub mod work;
 pub mod world;
 pub mod yaml;
+
+#[cfg(test)]
+#[path = "../../testing/src/snapshot.rs"]
+#[expect(unreachable_pub, reason = "the file is also part of another crate")]
+mod snapshot;
 
 pub use agent::ReplicaId;
 pub use id::{

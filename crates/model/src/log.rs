@@ -1,4 +1,4 @@
-//! What containers said, whatever ran them.
+//! Container logs, independent of the runtime.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Time;
 
-/// A place in a log: short text that only the runtime that wrote it understands. One that it does
-/// not understand is the beginning.
+/// A position in a log, opaque except to the runtime that wrote it. Unknown ones mean the start.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Cursor(pub String);
@@ -30,31 +29,31 @@ impl FromStr for Cursor {
 
 impl Cursor {
     /// A cursor of two numbers.
-    pub fn of(one: impl fmt::Display, two: impl fmt::Display) -> Self {
+    pub fn from_numbers(one: impl fmt::Display, two: impl fmt::Display) -> Self {
         Self(format!("{one}-{two}"))
     }
 
-    /// The two numbers that it was made of.
+    /// The two numbers of the cursor.
     pub fn numbers<A: FromStr, B: FromStr>(&self) -> Option<(A, B)> {
         let (one, two) = self.0.split_once('-')?;
         Some((one.parse().ok()?, two.parse().ok()?))
     }
 }
 
-/// Where to begin.
+/// Where to start reading.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogsFrom {
-    /// At the oldest line that is kept.
+    /// At the oldest stored line.
     #[default]
     Start,
-    /// At this many lines before the end.
+    /// This many lines before the end.
     Last(usize),
-    /// After a line that was read before.
+    /// After a previously read line.
     After(Cursor),
 }
 
-/// Where a line came from.
+/// The stream of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
@@ -67,12 +66,12 @@ pub enum Source {
 /// A line of a log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogLine {
-    /// When it was written.
+    /// Time at which it was written.
     pub at: Time,
-    /// Where it came from.
+    /// The stream.
     pub source: Source,
-    /// What it says.
+    /// The text.
     pub text: String,
-    /// The place after it: where to go on.
+    /// The cursor after this line.
     pub next: Cursor,
 }

@@ -1,16 +1,14 @@
-//! Rules for the names and texts that users choose.
+//! Validation of names and texts from users.
 
 use std::collections::BTreeMap;
 
 use crate::Invalid;
 use crate::invalid::Check;
 
-/// How many labels one thing may carry.
+/// Maximum number of labels of an object.
 pub const MAX_LABELS: usize = 64;
 
-/// A line of text that people read: not empty, no control characters, at most `max` characters.
-///
-/// Blanks around it are dropped.
+/// Checks a line of text: not empty, no control characters, at most `max` characters. Trims it.
 pub fn line(field: &str, text: &str, max: usize) -> Result<String, Invalid> {
     let text = text.trim();
     if text.is_empty() {
@@ -19,39 +17,42 @@ pub fn line(field: &str, text: &str, max: usize) -> Result<String, Invalid> {
     line_or_empty(field, text, max)
 }
 
-/// As [`line()`], but it may be empty.
+/// Like [`line()`], but may be empty.
 pub fn line_or_empty(field: &str, text: &str, max: usize) -> Result<String, Invalid> {
     let text = text.trim();
     let length = text.chars().count();
     if length > max {
-        return Err(Invalid::new(field, format!("{length} characters; at most {max} are allowed")));
+        return Err(Invalid::new(
+            field,
+            format!("must have at most {max} characters, not {length}"),
+        ));
     }
     if text.chars().any(is_unprintable) {
-        return Err(Invalid::new(field, "control characters are not allowed"));
+        return Err(Invalid::new(field, "must not contain control characters"));
     }
     Ok(text.to_owned())
 }
 
-/// Characters that hide or reorder others; they have no place in a name.
+/// Control characters, and those that hide or reorder others.
 fn is_unprintable(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
-/// A name that can be a DNS label: `a-z0-9-`, at most 63, neither first nor last a `-`.
+/// Checks a DNS label: 1 to 63 of `a-z0-9-`, not starting or ending with `-`.
 pub fn dns_label(field: &str, text: &str) -> Result<(), Invalid> {
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    let is_one = (1..=63).contains(&text.len())
+    let is_label = (1..=63).contains(&text.len())
         && text.chars().all(allowed)
         && !text.starts_with('-')
         && !text.ends_with('-');
-    if is_one {
+    if is_label {
         return Ok(());
     }
-    Err(Invalid::new(field, "1 to 63 of a-z, 0-9 and -, neither first nor last a -"))
+    Err(Invalid::new(field, "must have 1 to 63 of a-z, 0-9 and -, and not start or end with -"))
 }
 
-/// Checks a name of the domain name system: labels with dots between them.
+/// Checks a DNS name: labels separated by dots.
 pub fn dns_name(field: &str, text: &str) -> Result<(), Invalid> {
     let is_short = text.len() <= 253;
     if is_short && text.split('.').all(|label| dns_label(field, label).is_ok()) {
@@ -62,15 +63,15 @@ pub fn dns_name(field: &str, text: &str) -> Result<(), Invalid> {
     Err(Invalid::new(field, rule))
 }
 
-/// The form of a name in which two names count as the same.
+/// The normalized form for case-insensitive comparison.
 pub fn fold(name: &str) -> String {
     name.trim().to_lowercase()
 }
 
-/// Labels: short keys from a small alphabet, short values.
+/// Checks labels: short keys from a small alphabet, short values.
 pub fn labels(field: &str, labels: &BTreeMap<String, String>) -> Result<(), Invalid> {
     if labels.len() > MAX_LABELS {
-        return Err(Invalid::new(field, format!("at most {MAX_LABELS} labels")));
+        return Err(Invalid::new(field, format!("must have at most {MAX_LABELS} labels")));
     }
     let mut check = Check::default();
     for (key, value) in labels {
@@ -86,10 +87,7 @@ fn label_key(field: &str, key: &str) -> Result<(), Invalid> {
     if (1..=63).contains(&key.len()) && key.chars().all(allowed) {
         return Ok(());
     }
-    Err(Invalid::new(
-        field,
-        "a label's key has 1 to 63 characters: letters, digits, '.', '_', '-', '/'",
-    ))
+    Err(Invalid::new(field, "key must have 1 to 63 letters, digits, '.', '_', '-' or '/'"))
 }
 
 #[cfg(test)]
@@ -97,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines() {
+    fn lines_must_be_printable_and_within_the_limit() {
         for (text, good) in [
             ("Sample", true),
             (" padded ", true),
@@ -114,8 +112,8 @@ mod tests {
     }
 
     #[test]
-    fn the_message_names_field_and_rule() {
+    fn message_names_field_and_rule() {
         let error = line("user.display_name", &"x".repeat(11), 10).unwrap_err();
-        assert_eq!(error.to_string(), "user.display_name: 11 characters; at most 10 are allowed");
+        assert_eq!(error.to_string(), "user.display_name: must have at most 10 characters, not 11");
     }
 }

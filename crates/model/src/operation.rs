@@ -1,10 +1,10 @@
-//! What operations on external systems are about: the cluster or the resource they create.
+//! Subjects of operations on external systems.
 
 use std::fmt;
 
 use crate::{ClusterId, ResourceId};
 
-/// The subject of an operation. Displayed, it is the id, which no other subject has.
+/// The subject of an operation, displayed as its unique id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Subject {
     /// A cluster that its provider creates.
@@ -14,7 +14,7 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// The context for which a secret of the subject is encrypted: it can't be decrypted for another.
+    /// The encryption context of the subject's secrets, which can't be decrypted in another.
     pub fn purpose(self, name: &str) -> String {
         match self {
             Subject::Cluster(id) => format!("cluster/{id}/{name}"),

@@ -1,4 +1,4 @@
-//! Organizations: who owns things.
+//! Organizations, which own all other objects.
 
 use serde::Serialize;
 
@@ -7,15 +7,15 @@ use crate::{Invalid, OrganizationId, Time, name};
 /// An organization.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Organization {
-    /// Its id.
+    /// The id.
     pub id: OrganizationId,
-    /// Its name, unique when case is ignored.
+    /// The name, unique without regard to case.
     pub name: String,
-    /// How many deployments it has, deleted ones not counted.
+    /// Number of deployments, without deleted ones.
     pub deployments: i64,
-    /// Counts the changes of what users set.
+    /// Incremented with every change by users.
     pub generation: i64,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: Time,
 }
 

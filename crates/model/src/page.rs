@@ -1,18 +1,18 @@
-//! Which part of a list is wanted.
+//! Pagination.
 
-/// A part of a list that is ordered by id: at most `limit`, beginning after `after`.
+/// A page of a list ordered by id: at most `limit` items after `after`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
-    /// The last id of the part before.
+    /// The last id of the previous page.
     pub after: Option<String>,
-    /// How many at most.
+    /// Maximum number of items.
     pub limit: i64,
-    /// How many to leave out first. For APIs that count pages; `after` does not grow slow.
+    /// Number of items to skip, for APIs with page numbers; `after` is faster on deep pages.
     pub skip: i64,
 }
 
 impl Page {
-    /// The first `limit`.
+    /// The first page.
     pub fn first(limit: i64) -> Self {
         Self { after: None, limit, skip: 0 }
     }

@@ -1,4 +1,4 @@
-//! Amounts of a resource: decimal, exact, in thousandths inside.
+//! Resource quantities: exact decimals, stored in thousandths.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,57 +6,57 @@ use std::str::FromStr;
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// An amount in thousandths: `1500` is 1.5.
+/// A quantity in thousandths: `1500` is 1.5.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Quantity(i64);
 
-/// Why a text is not an amount.
+/// Why a text is not a quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum NotAQuantity {
-    /// No digits, or something else between them.
-    #[error("not an amount; write a number like 2 or 0.5, or a quantity like 500m or 4Gi")]
+pub enum InvalidQuantity {
+    /// Not a number with an optional suffix.
+    #[error("must be a number such as 2 or 0.5, or a quantity such as 500m or 4Gi")]
     Malformed,
     /// Below zero.
-    #[error("an amount can't be negative")]
+    #[error("must not be negative")]
     Negative,
     /// More than three decimals.
-    #[error("too precise; amounts have at most three decimals (0.001)")]
+    #[error("must have at most three decimals (0.001)")]
     TooPrecise,
-    /// More than fits.
-    #[error("too large; the largest amount is {}", Quantity::MAX)]
+    /// Above [`Quantity::MAX`].
+    #[error("must be at most {}", Quantity::MAX)]
     TooLarge,
 }
 
-/// Up to here thousandths survive as a JSON number: any 15 digits do.
+/// Up to here thousandths are exact as a JSON number, which preserves 15 digits.
 const EXACT_FRACTION: i64 = 1_000_000_000_000_000;
 
 impl Quantity {
-    /// Nothing.
+    /// Zero.
     pub const ZERO: Quantity = Quantity(0);
-    /// The largest amount that is accepted. Far enough from the type's end that sums can't overflow.
+    /// The largest accepted quantity, small enough that sums can't overflow.
     pub const MAX: Quantity = Quantity(4_000_000_000_000_000_000);
 
-    /// An amount from thousandths. For what the program computes; users' numbers are parsed.
+    /// A quantity from thousandths, for computed values.
     pub const fn from_milli(milli: i64) -> Self {
         Self(milli)
     }
 
-    /// A whole amount.
+    /// A whole quantity.
     pub const fn whole(units: i64) -> Self {
         Self(units * 1000)
     }
 
-    /// The amount in thousandths.
+    /// The quantity in thousandths.
     pub const fn milli(self) -> i64 {
         self.0
     }
 
-    /// Is it nothing?
+    /// Is it zero?
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
 
-    /// `self - other`, or nothing when that would be below zero.
+    /// `self - other`, at least zero.
     pub fn minus(self, other: Quantity) -> Quantity {
         Quantity(self.0.saturating_sub(other.0).max(0))
     }
@@ -66,15 +66,15 @@ impl Quantity {
         Quantity(self.0.saturating_add(other.0))
     }
 
-    /// `self` as often as `n`, if it is at most [`Quantity::MAX`].
+    /// `self * n`, if it is at most [`Quantity::MAX`].
     pub fn times(self, n: u32) -> Option<Quantity> {
         self.0.checked_mul(i64::from(n)).filter(|&m| m <= Self::MAX.0).map(Quantity)
     }
 }
 
 impl Quantity {
-    /// As people write it: whole multiples of Mi, Gi and Ti with their unit.
-    pub fn brief(self) -> String {
+    /// Short form: whole multiples of Mi, Gi and Ti with their suffix.
+    pub fn to_short_string(self) -> String {
         for (name, unit) in [("Ti", 1000i64 << 40), ("Gi", 1000 << 30), ("Mi", 1000 << 20)] {
             if self.0 >= unit && self.0 % unit == 0 {
                 return format!("{}{name}", self.0 / unit);
@@ -94,7 +94,7 @@ impl fmt::Display for Quantity {
     }
 }
 
-/// What a suffix multiplies by, as thousandths of a unit.
+/// The factor of a suffix, in thousandths.
 fn suffix(text: &str) -> Option<i128> {
     Some(match text {
         "" => 1000,
@@ -114,10 +114,10 @@ fn suffix(text: &str) -> Option<i128> {
 }
 
 impl FromStr for Quantity {
-    type Err = NotAQuantity;
+    type Err = InvalidQuantity;
 
-    fn from_str(text: &str) -> Result<Self, NotAQuantity> {
-        use NotAQuantity::{Malformed, Negative, TooLarge, TooPrecise};
+    fn from_str(text: &str) -> Result<Self, InvalidQuantity> {
+        use InvalidQuantity::{Malformed, Negative, TooLarge, TooPrecise};
         let text = text.trim();
         let (negative, text) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
@@ -142,7 +142,7 @@ impl FromStr for Quantity {
         if negative && number != 0 {
             return Err(Negative);
         }
-        // A fraction this long can't come out even: every unit has fewer factors of ten and two.
+        // Longer fractions are never exact: every suffix has fewer factors of ten and two.
         let places = u32::try_from(fraction.len()).map_err(|_| TooPrecise)?;
         let scale = 10i128.checked_pow(places).filter(|_| places <= 18).ok_or(TooPrecise)?;
         let product = number.checked_mul(unit).ok_or(TooLarge)?;
@@ -161,7 +161,7 @@ impl FromStr for Quantity {
 }
 
 impl Serialize for Quantity {
-    /// As a JSON number. Whole amounts are integers; parsing keeps fractions small enough to be exact.
+    /// Serializes as a JSON number, which is exact because parsing limits fractions.
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         if self.0 % 1000 == 0 {
             return s.serialize_i64(self.0 / 1000);
@@ -183,7 +183,7 @@ impl Visitor<'_> for Amount {
     type Value = Quantity;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an amount: a number like 2 or 0.5, or text like \"500m\" or \"4Gi\"")
+        f.write_str("a quantity: a number such as 2 or 0.5, or text such as \"500m\" or \"4Gi\"")
     }
 
     fn visit_i64<E: de::Error>(self, n: i64) -> Result<Quantity, E> {
@@ -195,7 +195,7 @@ impl Visitor<'_> for Amount {
     }
 
     fn visit_f64<E: de::Error>(self, n: f64) -> Result<Quantity, E> {
-        // Display gives the shortest decimal that means this number, and never an exponent.
+        // Display prints the shortest exact decimal, never an exponent.
         self.visit_str(&n.to_string())
     }
 
@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_that_are_amounts() {
+    fn valid_text_is_parsed() {
         for (text, milli) in [
             ("1", 1000),
             (" 1", 1000),
@@ -232,17 +232,17 @@ mod tests {
     }
 
     #[test]
-    fn briefly() {
+    fn short_form_uses_binary_suffixes() {
         for (text, brief) in
             [("2147483648", "2Gi"), ("1536Mi", "1536Mi"), ("1000000", "1000000"), ("0.5", "0.5")]
         {
-            assert_eq!(text.parse::<Quantity>().unwrap().brief(), brief);
+            assert_eq!(text.parse::<Quantity>().unwrap().to_short_string(), brief);
         }
     }
 
     #[test]
-    fn texts_that_are_not() {
-        use NotAQuantity::{Malformed, Negative, TooLarge, TooPrecise};
+    fn invalid_text_is_refused() {
+        use InvalidQuantity::{Malformed, Negative, TooLarge, TooPrecise};
         for (text, why) in [
             ("", Malformed),
             (" ", Malformed),
@@ -271,7 +271,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn shown_and_read_again(milli in 0i64..EXACT_FRACTION) {
+        fn text_and_json_round_trip(milli in 0i64..EXACT_FRACTION) {
             let quantity = Quantity(milli);
             prop_assert_eq!(quantity.to_string().parse(), Ok(quantity));
             let json = serde_json::to_string(&quantity).unwrap();
@@ -279,7 +279,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_panics(text: String) {
+        fn parsing_never_panics(text: String) {
             let _ = text.parse::<Quantity>();
         }
     }

@@ -1,7 +1,7 @@
-//! Quota: who may have how many instances of which type, and what follows for a request.
+//! Quota: how many instances of which type an organization or user may have.
 //!
-//! A list comes from a file ([`parse`]), and grants can also be managed by API; decisions take grants,
-//! wherever they are from. Counting what is used is the store's: it does so where it inserts.
+//! Grants come from a file ([`parse`]) or from the API; decisions treat both alike. The store
+//! counts usage in the transaction that inserts an instance.
 
 mod active;
 mod choose;
@@ -14,30 +14,30 @@ use crate::Time;
 use crate::kind::Kind;
 use crate::name::fold;
 
-pub use active::{Active, is_active};
-pub use choose::{Asked, Choice, Denied, Per, choose};
-pub use denied::denied;
+pub use active::{Entitlement, entitlement};
+pub use choose::{Choice, CountedPer, Denied, Request, choose};
+pub use denied::parse_deny_list;
 pub use file::{parse, parse_for};
 
-/// How many instances a grant is for when neither it nor its holder's entry says so.
+/// Limit of a grant if neither the grant nor its holder's entry sets one.
 pub const DEFAULT_LIMIT: u32 = 1;
 
-/// The billing model of instances on clusters that organizations register for themselves.
+/// Billing model of instances on clusters that organizations register for themselves.
 pub const ENTERPRISE: &str = "enterprise";
 
-/// The billing model, and the instance type, that are meant when none is named.
+/// Default billing model and instance type.
 pub const STANDARD: &str = "standard";
 
-/// Who holds a grant: all that use it are counted together.
+/// The holder of a grant; all usage of a holder is counted together.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Holder {
-    /// An organization, by its id as the list writes it.
+    /// An organization, by its id in the quota list.
     Organization(String),
-    /// A user alone, by name.
+    /// A single user, by name.
     User(String),
 }
 
-/// The right to have instances of one type, paid for in one way.
+/// Permission to have instances of one type with one billing model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Grant {
     /// The kind; none means all kinds that have the type.
@@ -46,23 +46,24 @@ pub struct Grant {
     pub instance_type: String,
     /// The billing model.
     pub billing_model: String,
-    /// How many, weighed by size; none means any number.
+    /// Maximum number of instances, weighted by size; none means unlimited.
     pub limit: Option<u32>,
-    /// When it ends.
+    /// Expiry.
     pub expires_at: Option<Time>,
 }
 
 impl Grant {
-    /// Does it end at `now` or has it ended before?
+    /// Has it expired at `now`?
     pub fn is_expired(&self, now: Time) -> bool {
         self.expires_at.is_some_and(|end| end <= now)
     }
 
-    /// Is it for this kind, and for a type and a billing model that the kind has?
+    /// Does it apply to this kind, and does the kind have its type and billing model?
     pub fn concerns(&self, kind: &Kind) -> bool {
-        let is_its = self.kind.as_ref().is_none_or(|name| *name == kind.name);
-        let instance_type = kind.type_of(&self.instance_type);
-        is_its && instance_type.is_some_and(|one| one.billing_model(&self.billing_model).is_some())
+        let is_of_kind = self.kind.as_ref().is_none_or(|name| *name == kind.name);
+        let instance_type = kind.instance_type(&self.instance_type);
+        is_of_kind
+            && instance_type.is_some_and(|one| one.billing_model(&self.billing_model).is_some())
     }
 
     fn is_for(&self, instance_type: &str, billing_model: &str) -> bool {
@@ -70,43 +71,43 @@ impl Grant {
     }
 }
 
-/// A grant as it is stored.
+/// A stored grant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Quota {
-    /// Its id.
+    /// The id.
     pub id: String,
-    /// Whose: `organization/ID` or `user/NAME`.
+    /// The holder: `organization/ID` or `user/NAME`.
     pub holder: String,
-    /// Of which kind; of every kind that has the type when there is none.
+    /// The kind; none means all kinds that have the type.
     pub kind: Option<String>,
-    /// Of which type.
+    /// The instance type.
     pub instance_type: String,
-    /// Paid how.
+    /// The billing model.
     pub billing_model: String,
-    /// How many units; as many as they like when there is no limit.
+    /// Maximum number of units; none means unlimited.
     pub limit: Option<i64>,
-    /// Until when.
+    /// Expiry.
     pub expires_at: Option<Time>,
-    /// Who granted it.
+    /// The administrator who granted it.
     pub created_by: String,
-    /// When.
+    /// Time of creation.
     pub created_at: Time,
 }
 
-/// A user who may not have instances.
+/// A user on the deny list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DeniedOwner {
     /// The user's name.
     pub owner: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// Who said so.
+    /// The administrator who added it.
     pub created_by: String,
-    /// When.
+    /// Time of creation.
     pub created_at: Time,
 }
 
-/// The quota list of a file.
+/// A quota list from a file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct QuotaList {
     organizations: Vec<Organization>,
@@ -116,11 +117,11 @@ pub struct QuotaList {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Organization {
     id: String,
-    /// Is every user of it meant? Only when none is registered by name.
+    /// Does it apply to every user? Ignored if users are registered by name.
     any_user: bool,
     /// User names, folded.
     users: Vec<String>,
-    /// Those without a limit have the default.
+    /// Grants; those without a limit get the default.
     grants: Vec<Grant>,
 }
 
@@ -128,7 +129,7 @@ struct Organization {
 struct Account {
     /// The user name, folded.
     username: String,
-    /// Those without a limit have the default.
+    /// Grants; those without a limit get the default.
     grants: Vec<Grant>,
 }
 
@@ -139,10 +140,10 @@ impl Organization {
 }
 
 impl QuotaList {
-    /// What a user may have, and with whom it is counted. None: the user is not on the list.
+    /// The grants of a user and their holder; none if the user is not on the list.
     ///
-    /// An organization's entry that has the user comes before the user's own. A grant without a
-    /// limit of its own or of its entry has `default_limit`.
+    /// An organization's entry that includes the user takes precedence over the user's own. Grants
+    /// without a limit get `default_limit`.
     pub fn grants_or(
         &self,
         organization: &str,
@@ -169,7 +170,7 @@ impl QuotaList {
         self.grants_or(organization, username, DEFAULT_LIMIT)
     }
 
-    /// Is nobody on the list?
+    /// Is the list empty?
     pub fn is_empty(&self) -> bool {
         self.organizations.is_empty() && self.accounts.is_empty()
     }

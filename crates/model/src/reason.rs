@@ -1,10 +1,9 @@
-//! What the reasons of all subjects share: codes, requesters, and parts of messages.
+//! Status reasons: codes, requesters and message parts shared by all subjects.
 //!
-//! Every subject has an enum `Reason` in its own folder. The name of a variant is the code that clients
-//! and workers decide by, its fields are the facts, and its `Display` is the message. One cause has one
-//! code, whichever subject it is about. A message adds what the status does not say, and is empty where
-//! there is nothing to add. (The enums derive `thiserror::Error` for `Display` alone: so variant, code and
-//! message stand side by side.)
+//! Every subject has an enum `Reason`. The variant name is the code that clients and workers decide
+//! by, its fields are the facts, and its `Display` is the message. One cause has one code for all
+//! subjects. A message adds what the status does not say and is empty if there is nothing to add.
+//! (The enums derive `thiserror::Error` only for `Display`: it keeps variant and message together.)
 
 use std::fmt::{self, Display};
 
@@ -15,22 +14,22 @@ use serde_json::{Map, Value};
 
 use crate::{DeploymentId, OrganizationId, Time};
 
-/// What the reasons of all subjects can do.
-pub trait Coded: Display + Default + Serialize + DeserializeOwned {
-    /// The code that clients decide by: the name of the variant. Of a reason that passes on another one
-    /// (a replica's, a deployment's) the code of that one.
+/// A status reason with a code.
+pub trait StatusReason: Display + Default + Serialize + DeserializeOwned {
+    /// The code that clients decide by: the variant name, or the code of the reason that this one
+    /// passes on (a replica's, a deployment's).
     fn code(&self) -> &str;
 
-    /// A message without a code: of an old row, an old agent, an external system.
+    /// A message without a code, from an old row, an old agent or an external system.
     fn reported(message: impl Into<String>) -> Self;
 
-    /// Reads a stored reason. Rows of releases without codes have a message alone.
+    /// Parses a stored reason. Rows of releases without codes contain only a message.
     fn parse(text: &str) -> Self {
         serde_json::from_str(text).unwrap_or_else(|_| Self::reported(text))
     }
 
-    /// Serializes the reason as clients see it: as the fields `status_reason` and `reason_code`.
-    fn tell<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+    /// Serializes the reason for clients, as the fields `status_reason` and `reason_code`.
+    fn serialize_status<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut fields = serializer.serialize_map(Some(2))?;
         fields.serialize_entry("status_reason", &self.to_string())?;
         fields.serialize_entry("reason_code", self.code())?;
@@ -38,8 +37,8 @@ pub trait Coded: Display + Default + Serialize + DeserializeOwned {
     }
 }
 
-/// Defines a subject's `Reason`: its own variants, those that all reasons have, and which variants pass
-/// on another reason.
+/// Defines a subject's `Reason`: its variants, the shared ones, and which variants pass on another
+/// reason.
 macro_rules! reason {
     ($(#[$doc:meta])* enum { $($variants:tt)* } $(passes on $($passed:pat => $inner:ident),+)?) => {
         $(#[$doc])*
@@ -52,19 +51,19 @@ macro_rules! reason {
             #[error("")]
             AsExpected,
             $($variants)*
-            /// A message without a code: of an old row, of an agent, of an external system.
-            #[error("{}", $crate::reason::sentence(message))]
+            /// A message without a code, from an old row, an agent or an external system.
+            #[error("{}", $crate::reason::with_period(message))]
             Reported {
                 /// The message.
                 message: String,
             },
-            /// A reason of a newer version.
+            /// A reason from a newer version.
             #[error("{0}")]
             #[serde(untagged)]
             Unknown($crate::reason::Unknown),
         }
 
-        impl $crate::reason::Coded for Reason {
+        impl $crate::reason::StatusReason for Reason {
             fn code(&self) -> &str {
                 match self {
                     $($($passed => $inner.code(),)+)?
@@ -81,7 +80,7 @@ macro_rules! reason {
 }
 pub(crate) use reason;
 
-/// A reason of a newer version: kept as it is.
+/// A reason from a newer version, preserved unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unknown {
     /// Its code.
@@ -95,21 +94,21 @@ impl Display for Unknown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let message = self.fields.get("message").and_then(Value::as_str).unwrap_or_default();
         let message = if message.trim().is_empty() { &self.code } else { message };
-        f.write_str(&sentence(message))
+        f.write_str(&with_period(message))
     }
 }
 
-/// A workload that a message is about. One of another organization can't be named: it has no name here.
+/// A workload named in a message. One of another organization is never named.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Who {
+pub enum Workload {
     /// A workload of the reader's organization.
     Named(Named),
     /// A workload of another organization.
     OtherOrganization,
 }
 
-/// A workload of the reader's organization; made by [`Who::seen_by`] only.
+/// A workload of the reader's organization; only [`Workload::visible_to`] creates it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Named {
     id: DeploymentId,
@@ -117,9 +116,9 @@ pub struct Named {
     priority: i64,
 }
 
-impl Who {
+impl Workload {
     /// A deployment of `owner`, as members of `reader` may see it.
-    pub fn seen_by(
+    pub fn visible_to(
         reader: OrganizationId,
         owner: OrganizationId,
         (id, name, priority): (DeploymentId, &str, i64),
@@ -132,10 +131,10 @@ impl Who {
     }
 }
 
-impl Display for Who {
+impl Display for Workload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Named(of) => write!(f, "{} (priority {})", of.name, of.priority),
+            Self::Named(named) => write!(f, "{} (priority {})", named.name, named.priority),
             Self::OtherOrganization => {
                 f.write_str("a higher-priority workload of another organization")
             }
@@ -143,10 +142,10 @@ impl Display for Who {
     }
 }
 
-/// Who requested something.
+/// The requester of an operation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum By {
+pub enum Requester {
     /// A user of the organization.
     User {
         /// The user's name.
@@ -154,7 +153,7 @@ pub enum By {
     },
     /// An administrator of the platform.
     Administrator {
-        /// The administrator's name, if it is known.
+        /// The administrator's name, if known.
         name: Option<String>,
     },
     /// The environment that it belonged to.
@@ -164,7 +163,7 @@ pub enum By {
     },
 }
 
-impl Display for By {
+impl Display for Requester {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::User { name } => f.write_str(name),
@@ -175,13 +174,13 @@ impl Display for By {
     }
 }
 
-/// `Deletion requested by …`, or nothing if it is not known by whom.
-pub(crate) fn requested(what: &str, by: Option<&By>) -> String {
+/// `Deletion requested by …`, or empty if the requester is unknown.
+pub(crate) fn requested(what: &str, by: Option<&Requester>) -> String {
     by.map(|by| format!("{what} requested by {by}.")).unwrap_or_default()
 }
 
-/// Somebody's message as one sentence.
-pub(crate) fn sentence(message: &str) -> String {
+/// A message with a final period.
+pub(crate) fn with_period(message: &str) -> String {
     let message = message.trim();
     match message.chars().last() {
         None => String::new(),
@@ -190,18 +189,18 @@ pub(crate) fn sentence(message: &str) -> String {
     }
 }
 
-/// Somebody's message within a sentence.
+/// A message to embed in another, without its final period.
 pub(crate) fn quoted(message: &str) -> &str {
     let message = message.trim().trim_end_matches('.');
     if message.is_empty() { "no details given" } else { message }
 }
 
-/// ` on NAME`, or nothing.
+/// ` on NAME`, or empty.
 pub(crate) fn on(name: Option<&String>) -> String {
     name.map(|name| format!(" on {name}")).unwrap_or_default()
 }
 
-/// A further sentence after one, or nothing.
+/// A further message after a blank, or empty.
 pub(crate) fn and(more: &dyn Display) -> String {
     match more.to_string() {
         more if more.is_empty() => more,
@@ -209,7 +208,7 @@ pub(crate) fn and(more: &dyn Display) -> String {
     }
 }
 
-/// The same of one that may be missing.
+/// The same for an optional message.
 pub(crate) fn and_some<T: Display>(more: Option<&T>) -> String {
     more.map(|more| and(more)).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Resources: the nodes of environments, as they are.
+//! Resources: the desired and the observed state of an environment's nodes.
 
 mod reason;
 
@@ -7,32 +7,32 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::reason::Coded;
+use crate::reason::StatusReason;
 use crate::template::{Act, Existing, Node};
 use crate::text_enum::text_enum;
 use crate::{EnvironmentId, OrganizationId, ResourceId, Time};
 
 pub use reason::Reason;
 
-/// Where a resource is on its way.
+/// The status of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// Something is to be done; it waits for its turn.
+    /// A step is planned and has not started.
     Pending,
-    /// What has to be done is found out.
+    /// The executor is planning the step.
     Planning,
-    /// It is made or changed.
+    /// The resource is being created or updated.
     Applying,
-    /// It is as it should be.
+    /// The desired state is applied.
     Applied,
-    /// It could not be done; the reason says why.
+    /// The step failed; the reason has details.
     Failed,
-    /// It is not as it was made.
+    /// The observed state differs from the applied state.
     Drifted,
-    /// It is taken away.
+    /// The resource is being destroyed.
     Destroying,
-    /// It is gone.
+    /// The resource is destroyed.
     Destroyed,
 }
 
@@ -48,7 +48,7 @@ text_enum!(Status {
 });
 
 impl Status {
-    /// May a resource go from here to `next`?
+    /// Is the transition to `next` allowed?
     pub fn may_become(self, next: Status) -> bool {
         use Status::{
             Applied, Applying, Destroyed, Destroying, Drifted, Failed, Pending, Planning,
@@ -60,92 +60,92 @@ impl Status {
             Applied => matches!(next, Pending | Drifted),
             Drifted => matches!(next, Pending | Applied),
             Failed => matches!(next, Pending),
-            // What is replaced is made again.
+            // A replaced resource is created again.
             Destroying => matches!(next, Destroyed | Planning | Failed | Pending),
             Destroyed => false,
         }
     }
 
-    /// Does its executor have it?
+    /// Is a step running?
     pub fn is_running(self) -> bool {
         matches!(self, Status::Planning | Status::Applying | Status::Destroying)
     }
 }
 
-/// One field that is not what it was made as.
+/// A drifted field.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
-    /// Which field, as a path.
+    /// The path of the field.
     pub field: String,
-    /// What it was made as; none if it was not there.
+    /// The applied value; none if the field was absent.
     pub made: Option<Value>,
-    /// What it is; none if it is gone.
+    /// The observed value; none if the field is missing.
     pub found: Option<Value>,
 }
 
-/// Something of Paddock's own that was made for a resource.
+/// A Paddock object that was created for a resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
-    /// What kind of subject it is: `deployment`, `instance`.
+    /// The kind of the object: `deployment` or `instance`.
     pub kind: String,
-    /// Its id.
+    /// The id of the object.
     pub id: String,
 }
 
 /// A resource of an environment.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Resource {
-    /// Its id.
+    /// The id.
     pub id: ResourceId,
-    /// The environment that it is part of.
+    /// The environment.
     pub environment_id: EnvironmentId,
-    /// Whose it is.
+    /// The owning organization.
     pub organization_id: OrganizationId,
-    /// What it shall be.
+    /// The desired state.
     pub node: Node,
-    /// What is to be done, or is being done.
+    /// The pending or running step.
     pub act: Act,
-    /// Where it is on its way.
+    /// The status.
     pub status: Status,
-    /// Why it has that status.
-    #[serde(flatten, serialize_with = "Coded::tell")]
+    /// Why it has this status.
+    #[serde(flatten, serialize_with = "StatusReason::serialize_status")]
     pub reason: Reason,
-    /// Since when.
+    /// When the status last changed.
     pub status_since: Time,
-    /// How far the step is that goes on, in percent.
+    /// The progress of the running step, in percent.
     pub progress: i64,
-    /// The print of what was last applied.
+    /// The [`Node::print`] of the last applied state.
     pub print: Option<String>,
-    /// What its executor was last told, without expressions.
+    /// The last applied configuration, without expressions.
     pub applied: Option<Map<String, Value>>,
-    /// What its executor was told to make, without expressions, if that did not come to its end.
+    /// The configuration of an unfinished apply, without expressions.
     pub tried: Option<Map<String, Value>>,
-    /// What it gives to others. Nothing secret is in it.
+    /// The outputs. They contain no secrets.
     pub outputs: Map<String, Value>,
-    /// What of Paddock's own was made for it.
+    /// The Paddock object that was created for it.
     pub link: Option<Link>,
-    /// What exists already and shall be taken over, as the executor names it.
+    /// An existing object to adopt, by the executor's name for it.
     pub adopt: Option<String>,
-    /// What is not as it was made.
+    /// The drifted fields.
     pub drift: Vec<Difference>,
-    /// What is there and was not made by Paddock.
+    /// Objects found that Paddock did not create.
     pub unexpected: Vec<String>,
-    /// When it was last looked at.
+    /// The time of the last observation.
     pub observed_at: Option<Time>,
-    /// How often its step failed in a row.
+    /// The number of consecutive failures of the step.
     pub attempts: i64,
-    /// Grows whenever another server takes over its step.
+    /// The fencing token: incremented whenever another server takes over the step.
     pub fence: i64,
-    /// Counts the changes of what shall be.
+    /// Incremented with every change of the desired state.
     pub generation: i64,
-    /// When it was first asked for.
+    /// The time of creation.
     pub created_at: Time,
-    /// When it last changed.
+    /// The time of the last change.
     pub updated_at: Time,
 }
 
 impl Resource {
-    /// As the planner sees it.
+    /// The state for the planner.
     pub fn existing(&self) -> Existing {
         Existing {
             name: self.node.name.clone(),
@@ -154,15 +154,16 @@ impl Resource {
             print: self.print.clone(),
             applied: self.applied.clone(),
             outputs: self.outputs.clone(),
-            after: self.all_needs(),
+            after: self.sorted_needs(),
             act: self.act,
             is_begun: self.is_begun(),
         }
     }
 
-    /// Has it become what a node says; without one it shall go. What it needs stays known until then.
-    pub fn aim(&mut self, node: Option<&Node>, act: Act) {
-        let needs = self.all_needs();
+    /// Sets the desired state; without a node it is to be destroyed. The dependencies of the
+    /// applied state are kept until the new state is applied.
+    pub fn set_desired(&mut self, node: Option<&Node>, act: Act) {
+        let needs = self.sorted_needs();
         match node {
             Some(node) => {
                 self.node = node.clone();
@@ -173,18 +174,18 @@ impl Resource {
         if act == Act::Nothing {
             return;
         }
-        // What failed before is not taken for done, nor what did not begin for half done.
+        // Attempts of another step must not make this step look started.
         if self.act != act {
             self.attempts = 0;
         }
         self.act = act;
     }
 
-    /// What must not go before it, by name: all that it was made after, and all that it is being made
-    /// after. Some may be named twice.
+    /// The names of resources that must outlive it: dependencies of the applied state and of a
+    /// started step. May contain duplicates.
     pub fn needs(&self) -> impl Iterator<Item = &String> {
         let is_after = match self.node.needs {
-            // No server has ever held it: nothing was made.
+            // A resource that no server ever claimed was never created.
             None => self.print.is_some() || self.fence > 0 || self.is_begun(),
             Some(_) => self.is_begun(),
         };
@@ -192,28 +193,28 @@ impl Resource {
         self.node.needs.iter().flatten().chain(after)
     }
 
-    fn all_needs(&self) -> Vec<String> {
+    fn sorted_needs(&self) -> Vec<String> {
         let mut all: Vec<String> = self.needs().cloned().collect();
         all.sort_unstable();
         all.dedup();
         all
     }
 
-    /// May its executor have made something for it?
-    pub fn is_touched(&self) -> bool {
+    /// May the executor have created something for it?
+    pub fn may_exist(&self) -> bool {
         self.print.is_some() || self.tried.is_some()
     }
 
-    /// Has the step that is to be done begun?
+    /// Has the pending step started?
     fn is_begun(&self) -> bool {
         self.status != Status::Pending || self.attempts > 0
     }
 }
 
-/// The outputs of resources that are there, by name, for expressions.
+/// The outputs of applied resources, by name, for expressions.
 pub fn outputs(all: &[Resource]) -> BTreeMap<String, Map<String, Value>> {
-    let known = all.iter().filter(|one| one.print.is_some());
-    known.map(|one| (one.node.name.clone(), one.outputs.clone())).collect()
+    let applied = all.iter().filter(|one| one.print.is_some());
+    applied.map(|one| (one.node.name.clone(), one.outputs.clone())).collect()
 }
 
 #[cfg(test)]
@@ -224,8 +225,8 @@ mod tests {
     use super::*;
     use crate::environment::examples::resource;
 
-    /// All steps that there are.
-    const STEPS: &[(Status, &[Status])] = &[
+    /// All allowed transitions.
+    const TRANSITIONS: &[(Status, &[Status])] = &[
         (Pending, &[Planning, Destroying, Applied, Failed, Destroyed]),
         (Planning, &[Pending, Applying, Destroying, Applied, Failed]),
         (Applying, &[Pending, Applied, Failed]),
@@ -237,9 +238,9 @@ mod tests {
     ];
 
     #[test]
-    fn there_are_these_steps_and_no_others() {
-        assert_eq!(STEPS.len(), Status::ALL.len());
-        for (from, to) in STEPS {
+    fn only_listed_transitions_are_allowed() {
+        assert_eq!(TRANSITIONS.len(), Status::ALL.len());
+        for (from, to) in TRANSITIONS {
             for next in Status::ALL {
                 assert_eq!(from.may_become(*next), to.contains(next), "{from} to {next}");
             }
@@ -251,29 +252,29 @@ mod tests {
     }
 
     #[test]
-    fn what_it_needs_stays_known_until_it_is_changed() {
-        let wish = |after: &[&str]| resource("a", after, Act::Nothing, Applied).node;
+    fn old_dependencies_are_kept_until_the_change_is_applied() {
+        let node = |after: &[&str]| resource("a", after, Act::Nothing, Applied).node;
         let mut one = resource("a", &["b"], Act::Nothing, Applied);
-        one.aim(Some(&wish(&["c"])), Act::Update);
+        one.set_desired(Some(&node(&["c"])), Act::Update);
         one.status = Pending;
         assert_eq!((needs(&one), one.act), (vec!["b"], Act::Update));
-        // Half changed, it may need both.
+        // A partly applied change may need both.
         one.status = Failed;
         one.attempts = 1;
         assert_eq!(needs(&one), ["b", "c"]);
         one.status = Pending;
-        one.aim(Some(&wish(&["d"])), Act::Update);
+        one.set_desired(Some(&node(&["d"])), Act::Update);
         assert_eq!((needs(&one), one.attempts), (vec!["b", "c", "d"], 1));
-        one.aim(None, Act::Destroy);
+        one.set_desired(None, Act::Destroy);
         assert_eq!((needs(&one), one.attempts, one.act), (vec!["b", "c", "d"], 0, Act::Destroy));
 
         let mut same = resource("a", &["b"], Act::Nothing, Applied);
-        same.aim(Some(&wish(&["c"])), Act::Nothing);
+        same.set_desired(Some(&node(&["c"])), Act::Nothing);
         assert_eq!((needs(&same), same.act), (vec!["c"], Act::Nothing));
     }
 
     #[test]
-    fn what_was_never_begun_needs_nothing() {
+    fn resource_that_never_started_has_no_dependencies() {
         let mut one = resource("a", &["b"], Act::Create, Pending);
         assert_eq!(needs(&one), Vec::<&str>::new());
         one.fence = 1;

@@ -1,4 +1,4 @@
-//! Vectors of amounts by resource type: `{"cpu": 2, "ram": "4Gi"}`.
+//! Resource vectors: amounts by resource type, `{"cpu": 2, "ram": "4Gi"}`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Invalid, Quantity};
 
-/// How many resource types one request or cluster may name.
+/// The maximum number of resource types of a request or a cluster.
 pub const MAX_TYPES: usize = 32;
 
-/// An amount of each resource type; a type that is absent is zero.
+/// An amount per resource type; absent types are zero.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Resources(BTreeMap<String, Quantity>);
@@ -21,12 +21,12 @@ impl Resources {
         self.0.get(kind).copied().unwrap_or_default()
     }
 
-    /// Types and amounts, by name.
+    /// Types and amounts, ordered by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Quantity)> {
         self.0.iter().map(|(kind, &amount)| (kind.as_str(), amount))
     }
 
-    /// Is nothing named at all?
+    /// Has the vector no types?
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -44,7 +44,7 @@ impl Resources {
         }
     }
 
-    /// Takes another vector away; nothing goes below zero.
+    /// Subtracts another vector; amounts saturate at zero.
     pub fn subtract(&mut self, other: &Resources) {
         for (kind, amount) in other.iter() {
             let rest = self.get(kind).minus(amount);
@@ -52,7 +52,7 @@ impl Resources {
         }
     }
 
-    /// What of `self` a holder of `free` could not give, type by type. Empty means: it fits.
+    /// The amounts by which `self` exceeds `free`, per type; empty if it fits.
     pub fn shortage(&self, free: &Resources) -> Resources {
         let short = self.iter().map(|(kind, want)| (kind.to_owned(), want.minus(free.get(kind))));
         Resources(short.filter(|(_, amount)| !amount.is_zero()).collect())
@@ -63,7 +63,7 @@ impl Resources {
         self.iter().all(|(kind, want)| want <= free.get(kind))
     }
 
-    /// The vector as often as `n`, or which type grew too large.
+    /// The vector multiplied by `n`; an error names the type that overflows.
     pub fn times(&self, n: u32) -> Result<Resources, Invalid> {
         let mut product = Resources::default();
         for (kind, amount) in self.iter() {
@@ -75,18 +75,21 @@ impl Resources {
         Ok(product)
     }
 
-    /// Checks names and number of the types; `field` is what the vector is called in the request.
+    /// Checks the names and the number of types. Errors name the field `field`.
     pub fn check(&self, field: &str) -> Result<(), Invalid> {
         if self.0.len() > MAX_TYPES {
-            return Err(Invalid::new(field, format!("at most {MAX_TYPES} resource types")));
+            return Err(Invalid::new(
+                field,
+                format!("must have at most {MAX_TYPES} resource types"),
+            ));
         }
-        match self.0.keys().find(|kind| !is_kind(kind)) {
+        match self.0.keys().find(|kind| !is_valid_type(kind)) {
             None => Ok(()),
             Some(kind) => Err(Invalid::new(
                 field,
                 format!(
-                    "\"{}\" is no resource type; a name starts with a-z, goes on with a-z, 0-9, \
-                     '.', '_', '-' or '/', and has at most 63 characters",
+                    "\"{}\" is not a valid resource type; a type must start with a-z, contain only \
+                     a-z, 0-9, '.', '_', '-' and '/', and have at most 63 characters",
                     kind.escape_default()
                 ),
             )),
@@ -94,7 +97,7 @@ impl Resources {
     }
 }
 
-fn is_kind(name: &str) -> bool {
+fn is_valid_type(name: &str) -> bool {
     name.len() <= 63
         && name.starts_with(|c: char| c.is_ascii_lowercase())
         && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-/".contains(c))
@@ -114,13 +117,13 @@ impl<const N: usize> From<[(&str, i64); N]> for Resources {
 }
 
 impl fmt::Display for Resources {
-    /// `2 cpu, 4Gi ram`, as sentences use it.
+    /// `2 cpu, 4Gi ram`, for messages.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {
             return f.write_str("nothing");
         }
         for (i, (kind, amount)) in self.iter().enumerate() {
-            write!(f, "{}{} {kind}", if i == 0 { "" } else { ", " }, amount.brief())?;
+            write!(f, "{}{} {kind}", if i == 0 { "" } else { ", " }, amount.to_short_string())?;
         }
         Ok(())
     }
@@ -131,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shortage_names_only_what_is_short() {
+    fn shortage_contains_only_missing_amounts() {
         let want = Resources::from([("cpu", 4), ("gpu", 1), ("ram", 2)]);
         let free = Resources::from([("cpu", 1), ("ram", 2)]);
         assert_eq!(want.shortage(&free), Resources::from([("cpu", 3), ("gpu", 1)]));
@@ -139,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn type_names() {
+    fn type_names_are_validated() {
         for (name, good) in [
             ("cpu", true),
             ("nvidia.com/gpu", true),
@@ -156,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_replicas_are_an_error_not_an_overflow() {
+    fn overflowing_product_is_an_error() {
         let one: Resources = [("ram".to_owned(), Quantity::MAX)].into_iter().collect();
         assert!(one.times(2).is_err());
         assert_eq!(one.times(1), Ok(one));

@@ -1,13 +1,13 @@
-//! Fleets that grow and shrink by themselves: which clusters may be made, when, and why not.
+//! Autoscaling of clusters: when to add or remove one, and why not.
 //!
-//! A [`Pool`] is one line of what may grow. [`decide`] is told what there is and says what to do, with
-//! its reason; nothing here makes a cluster. Pools come from a file ([`parse_for`]).
+//! A [`Pool`] is a set of identical clusters. [`decide`] maps its observed state to a decision with
+//! a reason; nothing here creates a cluster. Pools come from a file ([`parse_for`]).
 
 mod decide;
 mod demand;
 mod file;
-mod seen;
-mod wish;
+mod need;
+mod observed;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,47 +18,47 @@ use crate::cluster::{NewCluster, NewNode, Provider, Settings};
 use crate::kind::Kind;
 use crate::{Quantity, Resources};
 
-pub use decide::{Action, Decision, MOST_FAILURES, backoff, decide};
+pub use decide::{Action, Decision, MAX_FAILURES, backoff, decide};
 pub use demand::{Demand, share};
 pub use file::parse_for;
-pub use seen::{Memory, Seen, SeenCluster, SeenNode, Waiting};
-pub use wish::Wish;
+pub use need::ScaleUpCause;
+pub use observed::{Memory, Observed, ObservedCluster, ObservedNode, PendingWorkloads};
 
-/// One line of what may grow: clusters that are all alike, in one place.
+/// An autoscaled pool of identical clusters in one region.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Pool {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Which instances its clusters are for; none means that they are for deployments only.
+    /// Instance types that its clusters host; empty means deployments only.
     pub hosts: Vec<Host>,
-    /// What each of its clusters is like.
+    /// Template of its clusters.
     pub template: Template,
-    /// So many clusters there are always.
+    /// Minimum number of clusters.
     pub at_least: u32,
-    /// So many there may be.
+    /// Maximum number of clusters.
     pub at_most: u32,
-    /// When so much is consumed of a resource type, nothing more is made; no limit for what is not named.
+    /// No cluster is added once the used amount of a resource type reaches its limit.
     pub limit: Resources,
-    /// So much shall always be free.
+    /// Capacity to keep free.
     pub slack: Resources,
-    /// Each of these shall always fit on some node.
+    /// Requests that must always fit on some node.
     pub largest: Vec<Resources>,
-    /// How long it takes its time.
+    /// Delays.
     pub pace: Pace,
-    /// Does it only say what it would do?
+    /// Only report decisions, without executing them?
     pub dry_run: bool,
 }
 
-/// How long a pool takes its time.
+/// Delays of a pool's decisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Pace {
-    /// How long somebody must have waited before a cluster is made for it.
+    /// How long a workload must be pending before a cluster is added for it.
     pub grow_after_waiting: Duration,
-    /// How long room must have been missing, though nobody waits, before a cluster is made.
+    /// How long capacity must be missing, without pending workloads, before a cluster is added.
     pub grow_after: Duration,
-    /// After a change in one direction there is none in the other for so long.
+    /// Minimum time between a change and one in the opposite direction.
     pub cool_down: Duration,
-    /// How long a cluster must have been empty before it goes.
+    /// How long a cluster must be empty before it is removed.
     pub idle_for: Duration,
 }
 
@@ -73,55 +73,54 @@ impl Default for Pace {
     }
 }
 
-/// A type of instance that a pool's clusters are for.
+/// An instance type that a pool's clusters host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Host {
-    /// Of which kind.
+    /// The kind.
     pub kind: String,
-    /// Which type of it.
+    /// The instance type.
     pub instance_type: String,
-    /// For so many room is held on each cluster before anybody asks.
+    /// Number of instances for which each cluster reserves capacity in advance.
     pub reserved: u32,
-    /// What one of those takes.
+    /// Capacity of one reserved instance.
     pub room: Resources,
 }
 
-/// What each cluster of a pool is like.
+/// The template of a pool's clusters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Template {
-    /// Who makes and serves it.
+    /// The provider.
     pub provider: Provider,
-    /// Where it stands.
+    /// The cloud provider.
     pub cloud_provider: String,
-    /// Where there.
+    /// The region.
     pub region: String,
-    /// What is written on it.
+    /// The labels.
     pub labels: BTreeMap<String, String>,
-    /// How much it has: the sum of its nodes.
+    /// Total capacity: the sum of its nodes.
     pub capacity: Resources,
-    /// What it is made of; when it is empty, the cluster is one node.
-    #[serde(serialize_with = "names_of")]
+    /// The nodes; if empty, the cluster has one node.
+    #[serde(serialize_with = "serialize_nodes")]
     pub nodes: Vec<NewNode>,
-    /// Does its agent speak as the fleet managers' agents do, and count in units of instance types?
+    /// Does a third-party agent serve it and count capacity in units of instance types?
     pub is_foreign: bool,
-    /// What its provider is told.
+    /// Provider settings.
     pub settings: Settings,
 }
 
-fn names_of<S: serde::Serializer>(nodes: &[NewNode], s: S) -> Result<S::Ok, S::Error> {
+fn serialize_nodes<S: serde::Serializer>(nodes: &[NewNode], s: S) -> Result<S::Ok, S::Error> {
     s.collect_seq(nodes.iter().map(|node| (&node.name, &node.capacity)))
 }
 
 impl Host {
-    /// What it is called among reserved ones: `postgres-standard`.
+    /// Name of its reservations: `postgres-standard`.
     pub fn name(&self) -> String {
         format!("{}-{}", self.kind, self.instance_type)
     }
 }
 
 impl Pool {
-    /// What is left of a pool that nobody wants any more: it makes nothing, and its clusters go when
-    /// they are empty.
+    /// A pool that was removed from the file: it adds no cluster and removes empty ones.
     pub fn retired(name: &str) -> Self {
         let template = Template {
             provider: Provider::Local,
@@ -149,7 +148,7 @@ impl Pool {
 }
 
 impl Template {
-    /// A cluster of this kind, as it is asked for.
+    /// The request to create a cluster.
     pub fn cluster(&self, name: String) -> NewCluster {
         NewCluster {
             name,
@@ -163,19 +162,19 @@ impl Template {
         }
     }
 
-    /// Its nodes; if it declares none, the one that it is.
+    /// The declared nodes, or the only one.
     pub fn all_nodes(&self) -> Vec<NewNode> {
         self.cluster(String::new()).all_nodes()
     }
 
-    /// Would it fit on a node of such a cluster, were that empty and did it ask for these labels?
+    /// Does a request with this selector fit on a node of an empty cluster?
     pub fn could_run(&self, request: &Resources, selector: &BTreeMap<String, String>) -> bool {
         let nodes = self.all_nodes();
         nodes.iter().any(|node| request.fits(&node.capacity) && self.has(node, selector))
     }
 
     fn has(&self, node: &NewNode, selector: &BTreeMap<String, String>) -> bool {
-        let of = |key: &str| {
+        let label = |key: &str| {
             let own = node.labels.get(key).or_else(|| self.labels.get(key)).map(String::as_str);
             own.or(match key {
                 "cloud_provider" => Some(self.cloud_provider.as_str()),
@@ -183,10 +182,10 @@ impl Template {
                 _ => None,
             })
         };
-        selector.iter().all(|(key, value)| of(key) == Some(value.as_str()))
+        selector.iter().all(|(key, value)| label(key) == Some(value.as_str()))
     }
 
-    /// What instances of a type and size take of such a cluster, in what that counts in.
+    /// The request of an instance, in the resource types that the cluster counts.
     pub fn request(
         &self,
         kind: &Kind,
@@ -202,7 +201,7 @@ impl Template {
 }
 
 impl Pool {
-    /// The entry for a type of instance, if its clusters are for that.
+    /// The entry of an instance type, if its clusters host it.
     pub fn host(&self, kind: &str, instance_type: &str) -> Option<&Host> {
         self.hosts.iter().find(|host| host.kind == kind && host.instance_type == instance_type)
     }

@@ -1,4 +1,4 @@
-//! The search language of lists: `name = orders AND (region LIKE 'eu-%' OR owner IN (ann, bob))`.
+//! The filter language of lists: `name = orders AND (region LIKE 'eu-%' OR owner IN (ann, bob))`.
 //!
 //! ```text
 //! expr      := term ((AND | OR) term)*              AND binds tighter
@@ -6,12 +6,12 @@
 //! predicate := column op value | column [NOT] IN '(' value (',' value)* ')'
 //! op        := '=' | '<>' | LIKE | ILIKE            with % and _
 //! value     := bare | quoted
-//! bare      := anything without blanks, ( ) and ^, that does not begin with '; in lists also without ,
+//! bare      := no whitespace, ( ) or ^, and no ' at the start; in lists also no ,
 //! quoted    := '…' with \' for a quote
 //! ```
 //!
-//! Keywords and columns are the same in any case. A search becomes an [`Expr`], never SQL: columns are
-//! those that the caller named, and values stay values.
+//! Keywords and columns are case-insensitive. A search is parsed to an [`Expr`], never to SQL:
+//! columns come from the caller's list, and values stay values.
 
 mod matches;
 mod order;
@@ -25,14 +25,14 @@ pub use matches::like;
 pub use order::{Direction, order};
 pub use parser::parse;
 
-/// The most joins of a search: each AND, OR and NOT is one.
+/// The maximum number of AND, OR and NOT in a search.
 pub const MAX_JOINS: usize = 10;
-/// The longest search, in bytes.
+/// The maximum size of a search, in bytes.
 pub const MAX_BYTES: usize = 10_000;
-/// How deep parentheses may be.
+/// The maximum nesting of parentheses.
 pub const MAX_DEPTH: usize = 32;
 
-/// How a column is compared.
+/// A comparison operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 pub enum Op {
     /// `=`
@@ -41,10 +41,10 @@ pub enum Op {
     /// `<>`
     #[serde(rename = "<>")]
     Ne,
-    /// `LIKE`: `%` is any text, `_` any character, and a backslash takes that meaning away.
+    /// `LIKE`: `%` matches any text, `_` any character, and a backslash escapes them.
     #[serde(rename = "like")]
     Like,
-    /// `ILIKE`: the same in any case.
+    /// `ILIKE`: `LIKE`, case-insensitive.
     #[serde(rename = "ilike")]
     ILike,
     /// `IN` and `NOT IN`
@@ -53,10 +53,10 @@ pub enum Op {
 }
 
 impl Op {
-    /// All of them.
+    /// All operators.
     pub const ALL: [Op; 5] = [Op::Eq, Op::Ne, Op::Like, Op::ILike, Op::In];
 
-    /// As it is written.
+    /// The operator's spelling.
     pub fn as_str(self) -> &'static str {
         match self {
             Op::Eq => "=",
@@ -68,40 +68,40 @@ impl Op {
     }
 }
 
-/// A search.
+/// A parsed search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expr {
-    /// All of them; two at least.
+    /// All parts match; at least two.
     And(Vec<Expr>),
-    /// One of them; two at least.
+    /// Any part matches; at least two.
     Or(Vec<Expr>),
-    /// A column and a value.
+    /// A comparison of a column with a value.
     Compare {
-        /// The column, as the caller spells it.
+        /// The column, as spelled by the caller.
         column: String,
-        /// How they are compared; never [`Op::In`].
+        /// The operator; never [`Op::In`].
         op: Op,
         /// The value.
         value: String,
     },
-    /// A column and some values.
+    /// `IN` or `NOT IN`.
     In {
-        /// The column, as the caller spells it.
+        /// The column, as spelled by the caller.
         column: String,
         /// Is it `NOT IN`?
         not: bool,
-        /// The values; one at least.
+        /// The values; at least one.
         values: Vec<String>,
     },
 }
 
-/// Why a text is not a search, or not an order.
+/// A syntax error in a search or an order.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("position {position}, {}: {reason}", shown(.token))]
+#[error("position {position}, {}: {reason}", display_token(.token))]
 pub struct Error {
-    /// Where, in characters, counted from 1.
+    /// The position in characters, from 1.
     pub position: usize,
-    /// What is there; empty at the end.
+    /// The token at the position; empty at the end.
     pub token: String,
     /// What is wrong and what is allowed.
     pub reason: String,
@@ -123,13 +123,13 @@ impl Error {
     }
 }
 
-fn shown(token: &str) -> String {
-    if token.is_empty() { "the end".to_owned() } else { format!("{token:?}") }
+fn display_token(token: &str) -> String {
+    if token.is_empty() { "end of input".to_owned() } else { format!("{token:?}") }
 }
 
 impl fmt::Display for Expr {
-    /// As it can be read again; unless a value has a backslash before a quote or at its end, which
-    /// quotes can't hold.
+    /// Formats a search that parses to the same expression, unless a value has a backslash before a
+    /// quote or at its end, which quoting can't represent.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Expr::And(parts) => {

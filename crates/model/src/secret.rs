@@ -1,18 +1,18 @@
-//! A text that must not be seen: it has no `Display` and no `Serialize`, and debugging shows dots.
+//! Secret text without `Display` and `Serialize`; `Debug` prints dots.
 
 use std::fmt;
 
-/// Something secret. Whoever needs its text says so with [`Secret::reveal`].
+/// A secret text, only accessible with [`Secret::reveal`].
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Hides a text.
+    /// Wraps a text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The text, for where it has to be.
+    /// The text.
     pub fn reveal(&self) -> &str {
         &self.0
     }

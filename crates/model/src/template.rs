@@ -1,28 +1,29 @@
-//! Templates: what whole environments are made from, as versioned graphs of resources.
+//! Templates: versioned graphs of resources from which environments are created.
 //!
-//! A template is a YAML (or JSON) document. [`parse`] reads and checks it, [`expand`] makes the nodes of
-//! an environment from one or more, [`fill`] puts values in place of expressions, and [`plan`] compares
-//! with what exists. All of it is pure; nothing is carried out here.
+//! A template is a YAML (or JSON) document. [`parse`] reads and validates it, [`expand`] turns one
+//! or more templates into the nodes of an environment, [`fill`] evaluates expressions, and [`plan`]
+//! compares the desired state with existing resources. Everything is pure; executors apply the
+//! plan.
 
 mod check;
+pub mod configuration;
+mod declaration;
 mod diff;
 mod expand;
 mod expression;
 mod files;
 mod fill;
+mod fingerprint;
 mod graph;
 mod hash;
-mod known;
 mod modules;
 mod node;
 mod parameter;
 mod plan;
-mod print;
+mod symbols;
 #[cfg(test)]
 mod tests;
-mod thing;
 mod version;
-pub mod with;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,25 +31,25 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::text_enum::text_enum;
-use crate::yaml::{self, Refused};
+use crate::yaml::{self, FileError};
 use crate::{OrganizationId, TemplateId, Time};
 
 pub use diff::{Change, diff};
 pub use expand::{Expanded, Source, expand};
-pub use files::files_print;
+pub use files::files_fingerprint;
 pub use fill::{fill, fill_text};
 pub use hash::hash;
 pub use modules::{check_modules, has_modules};
 pub use node::{Context, Node};
 pub use parameter::parameters;
-pub use plan::{Act, Existing, Plan, Step, is_replaced, plan, plan_destruction};
+pub use plan::{Act, Existing, Plan, Step, forces_replacement, plan, plan_destruction};
 pub use version::{compare_versions, parse_reference};
 
-/// Who carries out a resource.
+/// The executor that manages a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Executor {
-    /// A module of Terraform.
+    /// A Terraform module.
     Terraform,
     /// Keys and values in Consul.
     ConsulKv,
@@ -58,7 +59,7 @@ pub enum Executor {
     Service,
     /// A deployment.
     Deployment,
-    /// A program or a call, whose outcome decides.
+    /// A container or an HTTP call that must succeed.
     Command,
 }
 
@@ -75,74 +76,74 @@ text_enum!(Executor {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Template {
-    /// Its name, a DNS label.
+    /// The name, a DNS label.
     pub name: String,
-    /// Its version; `name@version` never changes.
+    /// The version; a published `name@version` is immutable.
     pub version: String,
-    /// What it is for.
+    /// A description for people.
     #[serde(default)]
     pub description: String,
-    /// What users wrote on it.
+    /// User-defined tags.
     #[serde(default)]
     pub tags: BTreeMap<String, String>,
-    /// The commit that it came from.
+    /// The Git commit of the source.
     #[serde(default)]
     pub commit: Option<String>,
-    /// What can be set.
+    /// The declared parameters.
     #[serde(default)]
     pub parameters: BTreeMap<String, Parameter>,
-    /// Resources of other templates of the same environment that this one refers to.
+    /// Resources of other templates in the same environment that this template references.
     #[serde(default)]
     pub needs: Vec<String>,
-    /// Named parts of the graph.
+    /// Named subgraphs.
     #[serde(default)]
     pub groups: Vec<Group>,
-    /// Its resources.
+    /// The declared resources.
     #[serde(default)]
-    pub resources: Vec<Declared>,
-    /// What runs after resources are there.
+    pub resources: Vec<ResourceDeclaration>,
+    /// Actions that run after resources are applied.
     #[serde(default)]
     pub actions: Vec<Action>,
-    /// Where users of the environment begin, as addresses; expressions are allowed.
+    /// URLs at which users enter the environment; expressions are allowed.
     #[serde(default)]
     pub entry_points: Vec<String>,
 }
 
-/// A template that was published.
+/// A published template.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Published {
-    /// Its id.
+    /// The id.
     pub id: TemplateId,
-    /// Whose it is; nobody's when it is shared by all.
+    /// The owning organization; none if the template is shared by all.
     pub organization_id: Option<OrganizationId>,
-    /// What it says.
+    /// The document.
     pub template: Template,
-    /// Of what it says, and of its files.
+    /// Hash of the document and its files.
     pub hash: String,
-    /// Of its files alone; empty if there are none.
+    /// Fingerprint of the files alone; empty if the template has none.
     pub files_print: String,
-    /// Since when nothing new should be made from it.
+    /// When the template was deprecated.
     pub deprecated_at: Option<Time>,
-    /// What to use instead.
+    /// Why, and what to use instead.
     pub deprecated_why: Option<String>,
-    /// Who published it.
+    /// The publisher.
     pub created_by: String,
-    /// When it was published.
+    /// The time of publication.
     pub created_at: Time,
 }
 
 impl Published {
-    /// What it is called: `name@version`.
+    /// The reference `name@version`.
     pub fn reference(&self) -> String {
         format!("{}@{}", self.template.name, self.template.version)
     }
 }
 
-/// What a parameter may be.
+/// The type of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Type {
-    /// Text.
+    /// A string.
     String,
     /// A whole number.
     Integer,
@@ -150,129 +151,129 @@ pub enum Type {
     Number,
     /// True or false.
     Boolean,
-    /// A list of anything.
+    /// A list of values of any type.
     List,
-    /// Names and values.
+    /// A map with string keys.
     Map,
 }
 
-/// Something that can be set.
+/// A parameter of a template.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parameter {
-    /// What it may be.
+    /// The type.
     #[serde(rename = "type")]
-    pub of: Type,
-    /// What it is for.
+    pub value_type: Type,
+    /// A description for people.
     #[serde(default)]
     pub description: String,
-    /// Its value if nobody gives one; without it, somebody must.
+    /// The value used when none is given; a parameter without a default is required.
     #[serde(default)]
     pub default: Option<Value>,
-    /// The least number.
+    /// The smallest number allowed.
     #[serde(default)]
     pub minimum: Option<f64>,
-    /// The greatest number.
+    /// The largest number allowed.
     #[serde(default)]
     pub maximum: Option<f64>,
-    /// The shortest text, in characters, or list.
+    /// The minimum length of a string, in characters, or of a list.
     #[serde(default)]
     pub min_length: Option<u32>,
-    /// The longest text, in characters, or list.
+    /// The maximum length of a string, in characters, or of a list.
     #[serde(default)]
     pub max_length: Option<u32>,
-    /// The only values, if not all of its type.
+    /// The allowed values; all values of the type if absent.
     #[serde(default)]
     pub one_of: Option<Vec<Value>>,
 }
 
-/// A named part of the graph.
+/// A named subgraph.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Group {
-    /// Its name: it can be depended on.
+    /// The name, usable in `depends_on`.
     pub name: String,
-    /// The resources and groups in it.
+    /// Member resources and groups.
     pub resources: Vec<String>,
-    /// What users wrote on it.
+    /// User-defined tags.
     #[serde(default)]
     pub tags: BTreeMap<String, String>,
 }
 
-/// A resource, as a template declares it.
+/// A resource as declared in a template.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Declared {
-    /// Its name, a DNS label; unique in the environment.
+pub struct ResourceDeclaration {
+    /// The name, a DNS label; unique in the environment.
     pub name: String,
-    /// What it is for.
+    /// A description for people.
     #[serde(default)]
     pub description: String,
-    /// What users wrote on it.
+    /// User-defined tags.
     #[serde(default)]
     pub tags: BTreeMap<String, String>,
-    /// Who carries it out.
+    /// The executor.
     pub executor: Executor,
-    /// What the executor is told; expressions are allowed in every text.
+    /// The configuration for the executor; expressions are allowed in every string.
     #[serde(default)]
     pub with: Map<String, Value>,
-    /// How many there are: a number, or an expression of parameters. They are called `name-0` and so on.
+    /// The number of instances: a number, or an expression over parameters. Instances are named
+    /// `name-0`, `name-1` and so on.
     #[serde(default)]
     pub count: Option<Value>,
-    /// Resources and groups that must be there first.
+    /// Resources and groups that must be applied first.
     #[serde(default)]
     pub depends_on: Vec<String>,
-    /// How to see that it works.
+    /// The health check.
     #[serde(default)]
     pub status: Option<Health>,
 }
 
-/// How to see that something works.
+/// A health check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Health {
-    /// An address that answers a GET with 200 to 299; expressions are allowed.
+    /// A URL that must answer GET with a 2xx status; expressions are allowed.
     pub http: String,
 }
 
-/// Something that runs after resources are there, once for each version of itself.
+/// An action: runs after resources are applied, once per version of its configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Action {
-    /// Its name, among those of resources.
+    /// The name; shares the namespace of resources.
     pub name: String,
-    /// Resources and groups that must be there first.
+    /// Resources and groups that must be applied first.
     #[serde(default)]
     pub after: Vec<String>,
-    /// The program to run, or the address to call: as the executor `command` has it.
+    /// A container to run or a URL to call: the configuration of the executor `command`.
     #[serde(default)]
     pub app: Option<Map<String, Value>>,
-    /// A secret to generate: as the executor `vault-secret` has it.
+    /// A secret to generate: the configuration of the executor `vault-secret`.
     #[serde(default)]
     pub secret: Option<Map<String, Value>>,
-    /// A certificate to have issued: the fields that the executor `vault-secret` has below
-    /// `certificate`, the `path` at which it is kept, and `kv_mount` if that is not below `secret`.
+    /// A certificate to issue: the fields below `certificate` of the executor `vault-secret`, the
+    /// `path` at which it is stored, and `kv_mount` if that is not below `secret`.
     #[serde(default)]
     pub certificate: Option<Map<String, Value>>,
 }
 
 impl Template {
-    /// What it is called in environments: `name@version`.
+    /// The reference used by environments: `name@version`.
     pub fn reference(&self) -> String {
         format!("{}@{}", self.name, self.version)
     }
 }
 
-/// Reads a template, in YAML or JSON, and checks all of its rules. `file` is what it is called in
-/// what is wrong.
-pub fn parse(file: &str, text: &str) -> Result<Template, Refused> {
+/// Reads and validates a template in YAML or JSON. Errors refer to the text as `file`.
+pub fn parse(file: &str, text: &str) -> Result<Template, FileError> {
     let template: Template = yaml::read(file, text)?;
-    check::template(&template).map_err(|invalid| yaml::refuse(file, text, &invalid))?;
+    check::template(&template).map_err(|invalid| yaml::file_error(file, text, &invalid))?;
     Ok(template)
 }
 
-/// Names that expressions know besides parameters and resources.
-pub const KNOWN_NAMES: &[&str] = &["environment", "index"];
+/// Names that expressions can use besides parameters and resources.
+pub const BUILT_IN_NAMES: &[&str] = &["environment", "index"];
 
-/// Names of parameters, or of resources.
+/// Names of parameters or of resources.
 pub type Names = BTreeSet<String>;

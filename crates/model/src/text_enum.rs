@@ -1,15 +1,15 @@
-//! Enums that are written as words, in the API and in the database alike.
+//! Enums with the same text form in the API and in the database.
 
-/// Gives an enum `as_str`, `ALL`, `Display` and `FromStr` from one table.
+/// Implements `as_str`, `ALL`, `Display` and `FromStr` from one table.
 macro_rules! text_enum {
     ($type:ident { $($variant:ident => $text:literal),* $(,)? }) => {
         impl $type {
-            /// How it is written in the API and in the database.
+            /// The text form in the API and in the database.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $text),* }
             }
 
-            /// All of them.
+            /// All variants.
             pub const ALL: &'static [Self] = &[$(Self::$variant),*];
         }
 
@@ -27,7 +27,7 @@ macro_rules! text_enum {
                     _ => Err($crate::Invalid::new(
                         stringify!($type).to_lowercase(),
                         format!(
-                            "\"{}\" is none of {}",
+                            "must be one of {1}, not \"{0}\"",
                             text.escape_default(),
                             [$($text),*].join(", ")
                         ),

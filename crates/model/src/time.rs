@@ -1,4 +1,4 @@
-//! Points in time: microseconds since 1970 inside, RFC 3339 in UTC at the edges.
+//! Points in time: microseconds since 1970, formatted as RFC 3339 in UTC.
 
 use std::fmt;
 use std::ops::{Add, Sub};
@@ -13,16 +13,16 @@ pub struct Time(pub i64);
 
 /// The text is not a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a time is written as in RFC 3339, for example 2030-01-31T12:00:00Z")]
-pub struct NotATime;
+#[error("must be a time in RFC 3339 format, for example 2030-01-31T12:00:00Z")]
+pub struct InvalidTime;
 
 impl Time {
-    /// Whole seconds since 1970, as ids carry them.
+    /// Whole seconds since 1970, as used in ids.
     pub fn seconds(self) -> u32 {
         u32::try_from(self.0.div_euclid(1_000_000)).unwrap_or(0)
     }
 
-    /// How long after `earlier` this is; zero when it is not.
+    /// The time since `earlier`; zero if that is later.
     pub fn since(self, earlier: Time) -> Duration {
         Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
@@ -56,9 +56,9 @@ impl fmt::Display for Time {
 }
 
 impl FromStr for Time {
-    type Err = NotATime;
-    fn from_str(text: &str) -> Result<Self, NotATime> {
-        text.parse::<jiff::Timestamp>().map(|at| Time(at.as_microsecond())).map_err(|_| NotATime)
+    type Err = InvalidTime;
+    fn from_str(text: &str) -> Result<Self, InvalidTime> {
+        text.parse::<jiff::Timestamp>().map(|at| Time(at.as_microsecond())).map_err(|_| InvalidTime)
     }
 }
 
@@ -79,14 +79,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn written_as_rfc_3339_in_utc() {
+    fn text_form_is_rfc_3339_in_utc() {
         assert_eq!(Time(1_700_000_000_123_456).to_string(), "2023-11-14T22:13:20.123456Z");
         assert_eq!("2023-11-14T23:13:20.5+01:00".parse(), Ok(Time(1_700_000_000_500_000)));
-        assert_eq!("yesterday".parse::<Time>(), Err(NotATime));
+        assert_eq!("yesterday".parse::<Time>(), Err(InvalidTime));
     }
 
     #[test]
-    fn never_overflows() {
+    fn arithmetic_saturates() {
         assert_eq!(Time(i64::MAX) + Duration::from_secs(1), Time(i64::MAX));
         assert_eq!(Time(0).since(Time(5)), Duration::ZERO);
     }

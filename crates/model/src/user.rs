@@ -1,62 +1,62 @@
-//! Users: who may do what. A user belongs to exactly one organization.
+//! Users. Each belongs to exactly one organization.
 
 use serde::{Deserialize, Serialize};
 
 use crate::text_enum::text_enum;
 use crate::{Invalid, OrganizationId, Time, UserId, name};
 
-/// What a user may do in its organization.
+/// The role of a user in its organization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Everything, including members and invites.
+    /// May do everything, including managing members and invites.
     Owner,
-    /// Everything but members and re-opening invites.
+    /// May do everything except managing members and reopening invites.
     Member,
 }
 
-/// How far a user's reach goes.
+/// The access scope of a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Access {
-    /// Its own organization.
+    /// The user's organization.
     Tenant,
-    /// All of them: the platform administrator.
+    /// All organizations: a platform administrator.
     Platform,
 }
 
-/// A user. The password's hash is not part of it: only the sign-in looks at that.
+/// A user, without the password hash.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct User {
-    /// Its id.
+    /// The id.
     pub id: UserId,
-    /// The organization it belongs to.
+    /// The organization.
     pub organization_id: OrganizationId,
-    /// The name it signs in with, unique when case is ignored.
+    /// The login name, unique without regard to case.
     pub username: String,
-    /// The name that others see.
+    /// The display name.
     pub display_name: String,
-    /// What it may do in its organization.
+    /// The role.
     pub role: Role,
-    /// How far its reach goes.
+    /// The access scope.
     pub access: Access,
-    /// Counts the changes of what users set.
+    /// Incremented with every change by users.
     pub generation: i64,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: Time,
 }
 
-/// A user as someone asks for it, checked.
+/// A validated request to create a user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewUser {
-    /// The name to sign in with.
+    /// The login name.
     pub username: String,
-    /// The name that others see; the username when none was given.
+    /// The display name; defaults to the login name.
     pub display_name: String,
 }
 
 impl NewUser {
-    /// Checks what was asked for.
+    /// Checks the request.
     pub fn check(username: &str, display_name: Option<&str>) -> Result<Self, Invalid> {
         let username = self::username("username", username)?;
         let display_name = match display_name.map(str::trim) {
@@ -70,25 +70,22 @@ impl NewUser {
 /// Checks a username.
 pub fn username(field: &str, text: &str) -> Result<String, Invalid> {
     let text = name::line(field, text, 64)?;
-    // No colon: HTTP Basic could not carry it. No blanks: they can't be seen.
+    // No colon, because HTTP Basic separates by it, and no blanks, which are invisible.
     if text.chars().all(|c| c.is_alphanumeric() || "._-@+".contains(c)) {
         return Ok(text);
     }
-    Err(Invalid::new(field, "only letters, digits and . _ - @ + are allowed"))
+    Err(Invalid::new(field, "must contain only letters, digits and . _ - @ +"))
 }
 
-/// Checks a password: any text that is long enough.
+/// Checks the length of a password.
 pub fn password(field: &str, text: &str, min_chars: usize) -> Result<(), Invalid> {
     let length = text.chars().count();
     if length < min_chars.max(1) {
         let min = min_chars.max(1);
-        return Err(Invalid::new(
-            field,
-            format!("too short; at least {min} characters are needed"),
-        ));
+        return Err(Invalid::new(field, format!("must have at least {min} characters")));
     }
     if text.len() > 1024 {
-        return Err(Invalid::new(field, "at most 1024 bytes are allowed"));
+        return Err(Invalid::new(field, "must have at most 1024 bytes"));
     }
     Ok(())
 }
@@ -101,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn usernames() {
+    fn usernames_have_a_restricted_alphabet() {
         for (text, good) in [
             ("Sample", true),
             ("ann.lee+ops@example.com", true),
@@ -117,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn any_password_that_is_not_empty_unless_a_setting_says_more() {
+    fn password_must_have_the_minimum_length() {
         assert!(password("password", "Sample", 0).is_ok());
         assert!(password("password", "", 0).is_err());
         assert!(password("password", "Sample", 8).is_err());

@@ -1,15 +1,15 @@
-//! Work items: which subject wants a look, and when.
+//! Work items of reconcilers.
 
 use std::fmt;
 
 use crate::Time;
 
-/// What a reconciler is called with. Nothing else: what changed is not an input.
+/// The only input of a reconciler; what changed is deliberately not part of it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     /// The reconciler's name.
     pub kind: String,
-    /// The subject's id, or another name that the reconciler understands.
+    /// The subject's id, or another key of the reconciler.
     pub key: String,
 }
 
@@ -26,22 +26,22 @@ impl fmt::Display for Key {
     }
 }
 
-/// Who waits for it: a person, or nobody.
+/// The priority lane of a work item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lane {
-    /// Somebody asked and watches.
+    /// Requested by a user.
     Priority = 0,
-    /// Timers, retries, the safety net.
+    /// Timers, retries and periodic resync.
     Background = 1,
 }
 
-/// When a reconciler wants to be called again for the same key.
+/// When to reconcile the same key again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
-    /// When something changes.
-    Rest,
-    /// At that time, or when something changes.
+pub enum Requeue {
+    /// On the next change.
+    OnChange,
+    /// At this time, or on the next change.
     At(Time),
-    /// At once, after others had their turn.
-    Again,
+    /// Immediately, after other queued keys.
+    Now,
 }

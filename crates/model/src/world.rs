@@ -1,29 +1,30 @@
-//! Placement of everything at once: who starts where, who yields, who waits and why.
+//! The scheduler: places units on nodes, preempts lower priorities, and explains pending units.
 //!
-//! A [`World`] is kept in memory and told what changes; [`World::decide`] then costs as much as
-//! what changed, not as what there is. Decisions are taken as done at once, so that deciding again
-//! gives nothing new; the caller makes them durable and tells what became of them.
+//! A [`World`] is an in-memory model that is updated with each change. The cost of
+//! [`World::decide`] is proportional to the change, not to the size of the world. Decisions apply
+//! to the model at once, so deciding again yields nothing new; the caller persists them and reports
+//! the outcome.
 //!
-//! Pure: no clock, no randomness, no I/O. What is decided depends only on the facts, never on the
-//! order in which they were told.
+//! Pure: no clock, no randomness, no I/O. Decisions depend only on the facts, never on the order
+//! in which they were reported.
 
+mod candidates;
+mod capacity;
 mod class;
 mod cluster;
 mod decision;
 mod dry_run;
 mod explain;
-mod lines;
+mod lifecycle;
 mod node;
 mod order;
-mod place;
+mod pending;
 mod pool;
 mod preempt;
 mod queue;
 mod reserve;
-mod room;
 mod round;
 mod score;
-mod seek;
 mod tree;
 mod unit;
 mod vector;
@@ -33,73 +34,75 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use cluster::{Cluster, Node};
-pub use decision::{Backfill, Decisions, Preemption, Reservation, Start, Wait, Waiting, Why};
+pub use decision::{
+    Backfill, BackfillReason, Decisions, PendingReason, PendingUnit, Preemption, Reservation, Start,
+};
 pub use dry_run::Outcome;
 pub use explain::{Explanation, LAST_POSITION, Shortage, Verdict};
-pub use lines::Line;
+pub use pending::PendingGroup;
 pub use unit::{Place, Target, Unit, UnitId};
 
 use class::{Class, Key};
-use cluster::Site;
+use cluster::ClusterEntry;
 use pool::Pool;
-use round::Agenda;
+use round::WorkItems;
 use unit::{Rank, Spot};
 
 use crate::{ClusterId, OrganizationId, Time, Xid};
 
-/// What can be tuned.
+/// Tuning parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// How long somebody must wait before freed room is kept for it.
-    pub patience: Duration,
-    /// Of a thousand nodes of a pool, on how many room may be kept like that (at least on one).
-    pub kept_permille: usize,
-    /// How many nodes are compared before the best is taken.
+    /// How long a unit is pending before freed capacity is reserved for it.
+    pub reserve_after: Duration,
+    /// Maximum share of a pool's nodes with such reservations, in thousandths (at least one node).
+    pub max_reserved_permille: usize,
+    /// Number of candidate nodes that are scored for a start.
     pub candidates: usize,
-    /// How many nodes are compared before the least loss is taken.
-    pub loss_candidates: usize,
+    /// Number of candidate nodes that are scored for a preemption.
+    pub preemption_candidates: usize,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            patience: Duration::from_mins(5),
-            kept_permille: 50,
+            reserve_after: Duration::from_mins(5),
+            max_reserved_permille: 50,
             candidates: 8,
-            loss_candidates: 16,
+            preemption_candidates: 16,
         }
     }
 }
 
-/// How many preemptions an organization may still cause.
+/// Preemption budget of an organization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
-    /// How many in an hour.
+    /// Preemptions allowed per hour.
     pub limit: u32,
-    /// How many in the last hour.
+    /// Preemptions in the last hour.
     pub used: u32,
 }
 
-/// Where a unit is.
+/// Placement state of a unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum State {
-    /// It waits; perhaps room is kept for it.
-    Waiting { hold: Option<Hold>, said: Option<Wait> },
-    /// It is on a node, if there is such a node.
+    /// In the queue, possibly with capacity held for it.
+    Pending { hold: Option<Hold>, reason: Option<PendingReason> },
+    /// On a node; `spot` is empty while the node is not registered.
     Placed { place: Place, spot: Option<Spot>, started: Time },
-    /// The same, but it was told to stop.
+    /// On a node and stopping.
     Stopping { place: Place, spot: Option<Spot>, started: Time, by: Option<UnitId> },
 }
 
-/// Room that is kept for somebody who waits.
+/// Capacity held on a node for a pending unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Hold {
     spot: Spot,
-    /// Is all of it there once those who stop have stopped? Then it only waits for that.
+    /// Is the capacity complete once the stopping units have stopped?
     is_promised: bool,
 }
 
-/// A unit and where it is.
+/// A unit and its placement state.
 #[derive(Debug, Clone)]
 struct Entry {
     id: UnitId,
@@ -116,45 +119,45 @@ impl Entry {
         Rank { priority: std::cmp::Reverse(self.priority), since: self.since, id: self.id }
     }
 
-    /// When it ends if it started at `started`, as far as that is known.
+    /// The planned end of a unit that started at `started`, if it has one.
     fn planned_end(&self, started: Time) -> Option<Time> {
         self.run_for.map(|long| started + long).into_iter().chain(self.ends_at).min()
     }
 }
 
-/// Clusters, what is on them, and who waits.
+/// Clusters, placed units and the queue.
 #[derive(Debug, Clone, Default)]
 pub struct World {
     settings: Settings,
     pools: Vec<Pool>,
-    /// By owner; nobody owns what is shared.
+    /// Pools by owner; shared clusters have none.
     pool_of: HashMap<Option<OrganizationId>, usize>,
-    sites: HashMap<ClusterId, Site>,
+    clusters: HashMap<ClusterId, ClusterEntry>,
     entries: Vec<Entry>,
     vacant: Vec<usize>,
     index: HashMap<UnitId, usize>,
     classes: Vec<Class>,
     vacant_classes: Vec<usize>,
     class_of: HashMap<Arc<Key>, usize>,
-    /// Classes that are pinned to a cluster, known or not.
+    /// Classes pinned to a cluster, whether it is registered or not.
     pinned: HashMap<ClusterId, BTreeSet<usize>>,
-    /// Units that are said to be on nodes that are not known.
-    homeless: BTreeMap<Place, BTreeSet<usize>>,
-    /// Where units are whose siblings must be elsewhere.
-    apart: HashSet<(Xid, Spot)>,
+    /// Units placed on nodes that are not registered.
+    unassigned: BTreeMap<Place, BTreeSet<usize>>,
+    /// Nodes of units with anti-affinity, by owner.
+    spread_spots: HashSet<(Xid, Spot)>,
     budgets: HashMap<OrganizationId, Budget>,
     over_budget: BTreeSet<(OrganizationId, usize)>,
-    /// When heads of classes will have waited long enough.
+    /// When the heads of classes become due for a reservation.
     due: BTreeSet<(Time, usize)>,
-    agenda: Agenda,
-    /// Pools whose indexes must be computed anew.
-    stale: BTreeSet<usize>,
-    /// Pools where somebody wants room to be kept.
-    wanting: BTreeSet<usize>,
-    /// Who came to wait since the last decision.
-    news: BTreeSet<UnitId>,
-    /// Counts changes of what nodes there are and what they have.
-    structure: u64,
+    work: WorkItems,
+    /// Pools whose indexes must be rebuilt.
+    stale_pools: BTreeSet<usize>,
+    /// Pools with heads that are due for a reservation.
+    due_pools: BTreeSet<usize>,
+    /// Units enqueued since the last decision.
+    newly_pending: BTreeSet<UnitId>,
+    /// Version of the set of nodes and their capacity.
+    structure_version: u64,
 }
 
 impl World {
@@ -163,7 +166,7 @@ impl World {
         Self { settings, ..Self::default() }
     }
 
-    /// Says how many preemptions an organization may cause; without a budget there is no limit.
+    /// Sets the preemption budget of an organization; without one preemptions are unlimited.
     pub fn set_budget(&mut self, organization: OrganizationId, budget: Option<Budget>) {
         match budget {
             Some(budget) => self.budgets.insert(organization, budget),
@@ -177,33 +180,32 @@ impl World {
             .map(|(_, class)| *class)
             .collect();
         for class in held_back {
-            self.put_on_agenda(class);
+            self.queue_attempt(class);
         }
     }
 
-    /// How many preemptions an organization may still cause.
     fn preemptions_left(&self, organization: OrganizationId) -> usize {
         let budget = self.budgets.get(&organization);
         budget.map_or(usize::MAX, |b| b.limit.saturating_sub(b.used) as usize)
     }
 
-    /// When deciding again may give something new though nothing has changed but the time.
+    /// When the passage of time alone may change the decisions.
     pub fn next_due(&self) -> Option<Time> {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// How many units wait.
-    pub fn waiting_len(&self) -> usize {
-        self.entries_with(|state| matches!(state, State::Waiting { .. })).count()
+    /// Number of pending units.
+    pub fn pending_len(&self) -> usize {
+        self.entries_with(|state| matches!(state, State::Pending { .. })).count()
     }
 
-    /// Everybody for whom room is kept, by rank.
+    /// All reservations, by rank.
     pub fn reservations(&self) -> Vec<Reservation> {
         let mut all = Vec::new();
         for (pool, holds) in self.pools.iter().enumerate().map(|(i, pool)| (i, &pool.holds)) {
             for (rank, &(unit, slot)) in holds {
                 let place = self.place(Spot { pool, slot });
-                let State::Waiting { hold: Some(hold), .. } = self.entries[unit].state else {
+                let State::Pending { hold: Some(hold), .. } = self.entries[unit].state else {
                     continue;
                 };
                 all.push((

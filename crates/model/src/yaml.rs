@@ -1,7 +1,7 @@
-//! Files in YAML: read strictly, and refused with the line of what is wrong.
+//! Strict YAML parsing, with the line of every error.
 //!
-//! The text comes in as an argument: nothing here reads a file. Whatever somebody writes, reading it
-//! takes bounded time and memory: size, depth, nodes and what aliases expand to are limited.
+//! The text is an argument: nothing here reads files. Parsing takes bounded time and memory: size,
+//! depth, nodes and alias expansion are limited.
 
 mod tree;
 
@@ -14,28 +14,28 @@ use serde_saphyr::{Error, Options, UserMessageFormatter};
 use crate::Invalid;
 use tree::Tree;
 
-/// The largest file that is read.
+/// The maximum size of a file.
 pub const MAX_BYTES: usize = 2 << 20;
 
-/// A file that is not taken, and why.
+/// The rejection of a file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub struct Refused {
-    /// The file, as it was called by whoever read it.
+pub struct FileError {
+    /// The name of the file, as given by the caller.
     pub file: String,
-    /// The line of what is wrong, counted from 1, if it is the fault of one.
+    /// The line of the error, from 1, if it has one.
     pub line: Option<usize>,
-    /// Which field, what is wrong with it, what is allowed.
+    /// The field, what is wrong, and what is allowed.
     pub reason: String,
 }
 
-impl Refused {
-    /// A file that is refused as a whole.
+impl FileError {
+    /// An error that concerns the whole file.
     pub fn new(file: &str, reason: impl Into<String>) -> Self {
         Self { file: file.to_owned(), line: None, reason: reason.into() }
     }
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for FileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
             Some(line) => write!(f, "{}:{line}: {}", self.file, self.reason),
@@ -57,50 +57,50 @@ fn options() -> Options {
     }
 }
 
-/// Reads a document as `T`, whose shapes deny unknown fields.
-pub(crate) fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Refused> {
+/// Deserialises a document. `T` should deny unknown fields.
+pub(crate) fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, FileError> {
     if text.len() > MAX_BYTES {
-        return Err(Refused::new(file, format!("larger than {} MiB", MAX_BYTES >> 20)));
+        return Err(FileError::new(file, format!("larger than {} MiB", MAX_BYTES >> 20)));
     }
-    serde_saphyr::from_str_with_options(text, options()).map_err(|e| unreadable(file, text, &e))
+    serde_saphyr::from_str_with_options(text, options()).map_err(|e| parse_error(file, text, &e))
 }
 
-/// Reads a document of names and values, in YAML or JSON.
-pub fn values(file: &str, text: &str) -> Result<Map<String, Value>, Refused> {
+/// Reads a map in YAML or JSON.
+pub fn values(file: &str, text: &str) -> Result<Map<String, Value>, FileError> {
     read(file, text)
 }
 
-/// Reads one value, in YAML or JSON.
-pub fn value(file: &str, text: &str) -> Result<Value, Refused> {
+/// Reads a value in YAML or JSON.
+pub fn value(file: &str, text: &str) -> Result<Value, FileError> {
     read(file, text)
 }
 
-/// What a rule found wrong, with the line of the field that it names by its path
-/// (`types[0].sizes[1].id`). In the sentence, entries of lists are called by their ids.
-pub(crate) fn refuse(file: &str, text: &str, invalid: &Invalid) -> Refused {
-    let Some(wrong) = invalid.0.first() else { return Refused::new(file, "not valid") };
+/// Converts a validation error: adds the line of the field at its path (`types[0].sizes[1].id`),
+/// and replaces list positions in the path by ids.
+pub(crate) fn file_error(file: &str, text: &str, invalid: &Invalid) -> FileError {
+    let Some(wrong) = invalid.0.first() else { return FileError::new(file, "not valid") };
     let found = Tree::read(text, options()).map(|tree| tree.find(&wrong.field));
-    let (line, place) = found.unwrap_or((None, wrong.field.clone()));
-    Refused { file: file.to_owned(), line, reason: at(&place, &wrong.detail) }
+    let (line, path) = found.unwrap_or((None, wrong.field.clone()));
+    FileError { file: file.to_owned(), line, reason: with_path(&path, &wrong.detail) }
 }
 
-fn unreadable(file: &str, text: &str, error: &Error) -> Refused {
+fn parse_error(file: &str, text: &str, error: &Error) -> FileError {
     let message = error.without_snippet().render_with_formatter(&UserMessageFormatter);
     let location = error.location();
-    let place = location.and_then(|at| Tree::read(text, options())?.path_at(&at));
-    Refused {
+    let path = location.and_then(|at| Tree::read(text, options())?.path_at(&at));
+    FileError {
         file: file.to_owned(),
         line: location.and_then(|at| usize::try_from(at.line()).ok()).filter(|&line| line > 0),
-        reason: at(&place.unwrap_or_default(), &plain(&message)),
+        reason: with_path(&path.unwrap_or_default(), &simplify(&message)),
     }
 }
 
-fn at(place: &str, detail: &str) -> String {
-    if place.is_empty() { detail.to_owned() } else { format!("{place}: {detail}") }
+fn with_path(path: &str, detail: &str) -> String {
+    if path.is_empty() { detail.to_owned() } else { format!("{path}: {detail}") }
 }
 
-/// The parser's sentence without its own words for the place, and with words for its types.
-fn plain(message: &str) -> String {
+/// The parser's message without its location, and with integer types spelled out.
+fn simplify(message: &str) -> String {
     let message = message.split(" at line ").next().unwrap_or(message);
     let kind = message.strip_prefix("invalid ").unwrap_or_default();
     match kind.strip_prefix(['u', 'i']).and_then(|bits| bits.parse::<u32>().ok()) {
@@ -124,7 +124,7 @@ mod tests {
     #[derive(Debug, Deserialize)]
     #[serde(deny_unknown_fields)]
     struct Shape {
-        #[expect(dead_code, reason = "only whether it can be read is looked at")]
+        #[expect(dead_code, reason = "only deserialised")]
         name: String,
         #[serde(default)]
         items: Vec<Item>,
@@ -133,38 +133,38 @@ mod tests {
     #[derive(Debug, Deserialize)]
     #[serde(deny_unknown_fields)]
     struct Item {
-        #[expect(dead_code, reason = "only whether it can be read is looked at")]
+        #[expect(dead_code, reason = "only deserialised")]
         id: String,
         #[serde(default)]
         size: u32,
     }
 
     #[track_caller]
-    fn refused(text: &str, expect: &str) {
-        let refused = read::<Shape>("f.yaml", text).unwrap_err();
-        assert_eq!(refused.to_string(), expect, "{text}");
+    fn rejects(text: &str, expect: &str) {
+        let error = read::<Shape>("f.yaml", text).unwrap_err();
+        assert_eq!(error.to_string(), expect, "{text}");
     }
 
     #[test]
-    fn what_cannot_be_read_is_named_with_its_line() {
-        refused("name: a\nnam: b\n", "f.yaml:2: unknown field `nam`, expected one of name, items");
-        refused("items: []\n", "f.yaml:1: missing field `name`");
-        refused("name: a\nname: b\n", "f.yaml:2: duplicate mapping key: name not allowed here");
-        refused("name: [a]\n", "f.yaml:1: name: expected string scalar");
-        refused(
+    fn parse_errors_have_lines() {
+        rejects("name: a\nnam: b\n", "f.yaml:2: unknown field `nam`, expected one of name, items");
+        rejects("items: []\n", "f.yaml:1: missing field `name`");
+        rejects("name: a\nname: b\n", "f.yaml:2: duplicate mapping key: name not allowed here");
+        rejects("name: [a]\n", "f.yaml:1: name: expected string scalar");
+        rejects(
             "name: a\nitems:\n  - id: x\n    size: -1\n",
             "f.yaml:4: items.x.size: must be a whole number from 0 to 4294967295",
         );
-        refused(
+        rejects(
             "name: a\nitems:\n  - id: x\n    siz: 1\n",
             "f.yaml:4: items.x: unknown field `siz`, expected one of id, size",
         );
-        refused("", "f.yaml:1: unexpected end of file");
-        refused("name: !who a\n", "f.yaml:1: unsupported tag `!who`");
+        rejects("", "f.yaml:1: unexpected end of file");
+        rejects("name: !who a\n", "f.yaml:1: unsupported tag `!who`");
     }
 
     #[test]
-    fn rules_are_answered_with_the_line_and_the_ids_on_the_way() {
+    fn validation_errors_have_lines_and_ids() {
         let text = "name: a\nitems:\n  - id: x\n  - id: y\n    size: 7\n";
         let two = read::<Shape>("f.yaml", text).unwrap().items;
         assert_eq!(two[1].size, 7);
@@ -175,12 +175,12 @@ mod tests {
             ("items", "f.yaml:2: items: no"),
             ("items[9]", "f.yaml:2: items[9]: no"),
         ] {
-            assert_eq!(refuse("f.yaml", text, &Invalid::new(path, "no")).to_string(), expect);
+            assert_eq!(file_error("f.yaml", text, &Invalid::new(path, "no")).to_string(), expect);
         }
     }
 
     #[test]
-    fn bombs_are_refused() {
+    fn bombs_are_rejected() {
         let mut laughs = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x]\n");
         for i in 1..9 {
             let alias = format!("*a{}, ", i - 1).repeat(9);
@@ -195,22 +195,22 @@ mod tests {
             (wide, "Nodes"),
             (long, "larger than 2 MiB"),
         ] {
-            let refused = read::<serde_json::Value>("f.yaml", &text).unwrap_err();
-            assert!(refused.reason.contains(why), "{refused}");
+            let error = read::<serde_json::Value>("f.yaml", &text).unwrap_err();
+            assert!(error.reason.contains(why), "{error}");
         }
     }
 
     #[test]
-    fn a_modest_alias_is_fine() {
+    fn small_alias_is_expanded() {
         let read = read::<BTreeMap<String, Vec<String>>>("f", "a: &a [x]\nb: *a\n").unwrap();
         assert_eq!(read["b"], ["x"]);
     }
 
     proptest! {
         #[test]
-        fn no_text_panics(text in "[a-z:\\-\\[\\]{}&* \n#'\"|>!%]{0,60}") {
-            if let Err(refused) = read::<Shape>("f.yaml", &text) {
-                prop_assert!(refused.to_string().starts_with("f.yaml"));
+        fn no_input_panics(text in "[a-z:\\-\\[\\]{}&* \n#'\"|>!%]{0,60}") {
+            if let Err(error) = read::<Shape>("f.yaml", &text) {
+                prop_assert!(error.to_string().starts_with("f.yaml"));
             }
         }
     }

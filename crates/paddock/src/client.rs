@@ -1,12 +1,12 @@
-//! The client: the tree of commands, and which function carries out which.
+//! The command-line client: command tree and dispatch.
 //!
-//! It knows the server by its HTTP interface alone, whose shapes are in `wire`; it never opens a
-//! database.
+//! The client uses the HTTP API only, with the types of `wire`; it never opens a database.
 
 mod admin;
 mod call;
 mod cluster;
 mod config;
+mod demo;
 mod deployment;
 mod env;
 mod error;
@@ -16,6 +16,7 @@ mod format;
 mod graph;
 mod hint;
 mod http;
+mod image;
 mod invite;
 mod lines;
 mod login;
@@ -55,79 +56,84 @@ use print::{Output, Printer};
 
 const HEADING: &str = "Global options";
 
-/// What every command of the client takes.
+/// Options of every client command.
 #[derive(Args)]
 pub(crate) struct Global {
-    /// Where the server is [default: the one of the last login, or http://127.0.0.1:8001]
+    /// URL of the server [default: that of the last login, or http://127.0.0.1:8001]
     #[arg(long, global = true, env = "PADDOCK_SERVER", value_name = "URL", help_heading = HEADING)]
     pub(crate) server: Option<String>,
-    /// How answers are printed; json is the server's answer as it came
+    /// Output format; json prints the server's response unchanged
     #[arg(short, long, global = true, value_enum, default_value_t, value_name = "FORMAT", help_heading = HEADING)]
     output: Output,
-    /// How long to wait for each answer of the server, in seconds
+    /// Timeout of each request, in seconds
     #[arg(long, global = true, env = "PADDOCK_TIMEOUT", default_value_t = 30, value_name = "SECONDS", help_heading = HEADING,
         value_parser = clap::value_parser!(u64).range(1..=3600))]
     timeout: u64,
 }
 
-/// The commands of the client.
+/// Client commands.
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Signs in and remembers the token
+    /// Log in and store the token
     Login(login::Args),
-    /// Signs out: the token is dead at once
+    /// Log out and revoke the token
     #[command(after_help = "Example:\n  paddock logout")]
     Logout,
-    /// Shows who is signed in, and where
+    /// Show the current user and server
     #[command(after_help = "Example:\n  paddock whoami")]
     Whoami,
-    /// The organization: its members and its invites
+    /// Manage the organization, its members and invites
     #[command(subcommand, after_help = "Example:\n  paddock org create acme --username ann")]
     Org(org::Command),
-    /// Clusters: where things run
+    /// Manage clusters
     #[command(subcommand, after_help = "Example:\n  paddock cluster list")]
     Cluster(cluster::Command),
-    /// Deploys an image: the short way to make a deployment
+    /// Deploy an image (shortcut for deployment create)
     Deploy(deployment::Deploy),
-    /// Deployments: what runs
+    /// Manage deployments
     #[command(subcommand, after_help = "Example:\n  paddock deployment list")]
     Deployment(deployment::Command),
-    /// Templates: what environments are made from
+    /// Load and list images that need no registry
+    #[command(subcommand, after_help = "Example:\n  paddock image load web.tar")]
+    Image(image::Command),
+    /// Manage environment templates
     #[command(subcommand, after_help = "Example:\n  paddock template publish examples/web-shop")]
     Template(template::Command),
-    /// Environments: all that one or more templates say, as a whole
+    /// Manage environments, created from one or more templates
     #[command(
         subcommand,
         after_help = "Example:\n  paddock env apply shop --template web-shop --wait"
     )]
     Env(env::Command),
-    /// Managed services: instances of the kinds that the server has
+    /// Manage instances of managed services
     Service(Box<service::Args>),
-    /// Service accounts: what programs sign in with
+    /// Manage service accounts, the credentials of programs
     ServiceAccount(service_account::Args),
-    /// What you may have of each service, and what of it you have
+    /// Show quota and usage per service
     #[command(after_help = "Example:\n  paddock quota")]
     Quota,
-    /// What waits for room, first in line first
+    /// List pending deployments in queue order
     Queue(queue::Args),
-    /// Finds anything by its name, id, tags or description
+    /// Search by name, id, tag or description
     Search(search::Args),
-    /// What something needs, and what breaks if it goes
+    /// Show dependencies or dependents of a resource
     Graph(graph::Args),
-    /// What has happened, and with -f what happens
+    /// List events, or follow them with -f
     Events(events::Args),
-    /// For the platform administrator: quota, instances of everybody, denied owners
+    /// Create an example of everything: a cluster, a deployment, an instance and an environment
+    Demo(demo::Args),
+    /// Administer the platform: quota, instances of all users, denied owners
     #[command(subcommand, after_help = "Example:\n  paddock admin quota list")]
     Admin(Box<admin::Command>),
 }
 
-/// Carries out a command and says how it went.
+/// Runs a command and returns its exit code.
 pub(crate) async fn run(global: Global, command: Command) -> ExitCode {
     let mut printer = Printer::stdout(global.output);
     exit(dispatch(global, command, &mut printer).await)
 }
 
-/// Prints the completions of `shell` for the whole tree of commands.
+/// Prints the completion script of `shell` for the whole command tree.
 pub(crate) fn print_completions(shell: clap_complete::Shell, mut tree: clap::Command) -> ExitCode {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut tree, "paddock", &mut script);
@@ -142,8 +148,8 @@ fn exit(outcome: Result<(), Error>) -> ExitCode {
 
 async fn dispatch(global: Global, command: Command, printer: &mut Printer) -> Result<(), Error> {
     let session = Session::resolve(global.server)?;
-    let patience = Duration::from_secs(global.timeout);
-    let api = Api::new(session.server.clone(), session.token.clone(), patience)?;
+    let timeout = Duration::from_secs(global.timeout);
+    let api = Api::new(session.server.clone(), session.token.clone(), timeout)?;
     match command {
         Command::Login(args) => login::run(args, &api, session, printer).await,
         Command::Logout => login::logout(&api, session, printer).await,
@@ -152,6 +158,7 @@ async fn dispatch(global: Global, command: Command, printer: &mut Printer) -> Re
         Command::Cluster(command) => cluster::run(command, &api, printer).await,
         Command::Deploy(args) => deployment::deploy(args, &api, printer).await,
         Command::Deployment(command) => deployment::run(command, &api, printer).await,
+        Command::Image(command) => image::run(command, &api, printer).await,
         Command::Template(command) => template::run(command, &api, printer).await,
         Command::Env(command) => env::run(command, &api, printer).await,
         Command::Service(args) => service::run(*args, &api, printer).await,
@@ -161,6 +168,7 @@ async fn dispatch(global: Global, command: Command, printer: &mut Printer) -> Re
         Command::Search(args) => search::run(args, &api, printer).await,
         Command::Graph(args) => graph::run(args, &api, printer).await,
         Command::Events(args) => events::run(args, &api, printer).await,
+        Command::Demo(args) => demo::run(args, api, session, timeout, printer).await,
         Command::Admin(command) => admin::run(*command, &api, printer).await,
     }
 }

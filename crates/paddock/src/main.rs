@@ -1,4 +1,4 @@
-//! The one binary of Paddock: reads the command line and hands over.
+//! The `paddock` binary: parses the command line and runs the selected command.
 
 mod client;
 mod remote_agent;
@@ -22,10 +22,10 @@ struct Cli {
 }
 
 const AFTER_HELP: &str = "\
-Exit codes: 0 done, 1 failed (the reason is on stderr), 2 the command line is wrong.
+Exit codes: 0 success, 1 failure (the error is on stderr), 2 invalid command line.
 
-Variables: PADDOCK_SERVER, PADDOCK_TOKEN (instead of \"paddock login\"), PADDOCK_PASSWORD,
-PADDOCK_CONFIG_DIR (where client.toml is kept).
+Environment variables: PADDOCK_SERVER, PADDOCK_TOKEN (instead of \"paddock login\"),
+PADDOCK_PASSWORD, PADDOCK_CONFIG_DIR (directory of client.toml).
 
 Example:
   paddock org create acme --username ann
@@ -34,23 +34,23 @@ Example:
 
 #[derive(Subcommand)]
 enum Command {
-    /// Runs the server: the APIs, the console, the workers and the agent of this machine
+    /// Run the server: APIs, console, workers and the local agent
     #[command(
         after_help = "Example:\n  paddock server --listen 127.0.0.1:8001 --data-dir ./paddock-data"
     )]
     Server(Box<settings::Args>),
-    /// Runs the agent of one cluster: what shall run there is taken from the server, over HTTPS
+    /// Run the agent of one cluster, connected to the server over HTTPS
     #[command(after_help = remote_agent::AFTER_HELP)]
     Agent(Box<remote_agent::Args>),
-    /// Prints the OpenAPI document of an API family
+    /// Print the OpenAPI document of an API family
     #[command(after_help = "Example:\n  paddock openapi platform > platform.json")]
     Openapi {
-        /// `kargo` or `platform`
+        /// API family: `platform`, `kargo` or `fleet`
         family: String,
     },
     #[command(flatten)]
     Client(Box<client::Command>),
-    /// Prints the completions of a shell
+    /// Print the completion script of a shell
     #[command(
         after_help = "Example:\n  paddock completions bash > ~/.local/share/bash-completion/completions/paddock"
     )]
@@ -58,9 +58,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    // The container runtime starts this program again, to fetch images and to keep containers.
-    if let Some(ended) = ::runtime::child_main() {
-        return ended;
+    // The container runtime re-executes this binary to pull images and to supervise containers.
+    if let Some(code) = ::runtime::child_main() {
+        return code;
     }
     run()
 }
@@ -68,19 +68,19 @@ fn main() -> ExitCode {
 #[tokio::main]
 async fn run() -> ExitCode {
     let cli = Cli::parse();
-    // Fails only when a provider is installed already, and then there is one.
+    // Fails only if a provider is already installed.
     let _ = rustls::crypto::ring::default_provider().install_default();
     match cli.command {
-        Command::Server(args) => ended(server::run(*args).await),
-        Command::Agent(args) => ended(remote_agent::run(*args, cli.global.server).await),
-        Command::Openapi { family } => ended(print_document(&family)),
+        Command::Server(args) => exit_code(server::run(*args).await),
+        Command::Agent(args) => exit_code(remote_agent::run(*args, cli.global.server).await),
+        Command::Openapi { family } => exit_code(print_document(&family)),
         Command::Client(command) => client::run(cli.global, *command).await,
         Command::Completions { shell } => client::print_completions(shell, Cli::command()),
     }
 }
 
-/// One sentence on stderr if it failed.
-fn ended(outcome: anyhow::Result<()>) -> ExitCode {
+/// Prints an error to stderr and maps the outcome to an exit code.
+fn exit_code(outcome: anyhow::Result<()>) -> ExitCode {
     let Err(error) = outcome else { return ExitCode::SUCCESS };
     let _ = writeln!(std::io::stderr(), "paddock: {error:#}");
     ExitCode::FAILURE
@@ -90,7 +90,7 @@ fn print_document(family: &str) -> anyhow::Result<()> {
     let documents = api::documents();
     let Some((_, document)) = documents.iter().find(|(name, _)| *name == family) else {
         anyhow::bail!(
-            "{family:?} is none of the API families: {}",
+            "unknown API family {family:?}; use one of {}",
             documents.map(|d| d.0).join(", ")
         );
     };
@@ -106,12 +106,12 @@ mod tests {
     use super::Cli;
 
     #[test]
-    fn the_command_line_is_sound() {
+    fn command_line_definition_is_valid() {
         Cli::command().debug_assert();
     }
 
     #[test]
-    fn every_command_shows_an_example() {
+    fn every_command_has_an_example() {
         check(&Cli::command());
     }
 

@@ -1,4 +1,4 @@
-//! The container runtime of this machine, as the settings want it.
+//! Starts the container runtime of this machine from its settings.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -7,36 +7,36 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::{Choice, Runtime, docker};
+use agent::{Runtime, RuntimeChoice, docker};
 use anyhow::Context;
 use base::{Entropy, OsEntropy, task};
 use runtime::Credentials;
 use serde::Deserialize;
 
-/// How often images are looked at that nothing uses, and after what time they go.
-const COLLECT_EVERY: Duration = Duration::from_hours(1);
-const UNUSED_FOR: Duration = Duration::from_hours(24);
+/// Interval of image garbage collection, and how long an image must be unused before it is deleted.
+const GC_INTERVAL: Duration = Duration::from_hours(1);
+const GC_UNUSED_FOR: Duration = Duration::from_hours(24);
 
-/// What was asked for.
+/// Settings of the container runtime.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
-    /// Which.
-    pub(crate) choice: Choice,
-    /// Where images and containers are kept.
+    /// Selected runtime.
+    pub(crate) choice: RuntimeChoice,
+    /// Directory of images and containers.
     pub(crate) dir: PathBuf,
-    /// How registries let us in.
+    /// Credentials by registry.
     pub(crate) registries: BTreeMap<String, Credentials>,
-    /// The largest image.
+    /// Maximum image size.
     pub(crate) max_image_bytes: u64,
-    /// May containers reach the world?
+    /// Whether containers may open outbound connections.
     pub(crate) egress: bool,
 }
 
-/// Finds the runtime and has it tidy up after itself.
+/// Starts the selected runtime and its image garbage collection.
 pub(crate) async fn start(settings: Settings) -> anyhow::Result<Arc<dyn Runtime>> {
     let Settings { choice, dir, registries, max_image_bytes, egress } = settings;
     let instance = match choice {
-        Choice::Simulated(_) | Choice::Kubernetes(_) => String::new(),
+        RuntimeChoice::Simulated(_) | RuntimeChoice::Kubernetes(_) => String::new(),
         _ => instance(&dir)?,
     };
     let embedded = runtime::Options {
@@ -45,19 +45,27 @@ pub(crate) async fn start(settings: Settings) -> anyhow::Result<Arc<dyn Runtime>
         egress,
         ..runtime::Options::new(&dir, &instance)
     };
-    let docker = docker::Options { registries, max_image_bytes, ..docker::Options::new(&instance) };
+    let archives = dir.join("archives");
+    // Of a process that was killed while it loaded an image.
+    let _ = std::fs::remove_dir_all(&archives);
+    let docker = docker::Options {
+        dir: archives,
+        registries,
+        max_image_bytes,
+        ..docker::Options::new(&instance)
+    };
     let runtime = agent::choose(choice, embedded, docker).await;
-    let tidied = runtime.clone();
-    task::spawn("images that nothing uses", async move {
-        tidied.gc_forever(COLLECT_EVERY, UNUSED_FOR).await;
+    let collected = runtime.clone();
+    task::spawn("image garbage collection", async move {
+        collected.gc_forever(GC_INTERVAL, GC_UNUSED_FOR).await;
     });
     Ok(runtime)
 }
 
-/// A name that tells what runs here from what others run on this machine. It stays with the
-/// directory, so that containers of before are found again.
+/// Name that distinguishes this runtime's containers from others on the same machine. It is stored
+/// in the directory so that containers are found again after a restart.
 fn instance(dir: &Path) -> anyhow::Result<String> {
-    let failed = || format!("{} can't be used by the container runtime", dir.display());
+    let failed = || format!("container runtime cannot use {}", dir.display());
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true).mode(0o700).create(dir).with_context(failed)?;
     let path = dir.join("instance");
@@ -75,7 +83,7 @@ fn instance(dir: &Path) -> anyhow::Result<String> {
     Ok(name)
 }
 
-/// Docker's own file of credentials, as `docker login` writes it.
+/// Credentials file in the format of `docker login`.
 #[derive(Deserialize)]
 struct AuthFile {
     #[serde(default)]
@@ -91,14 +99,14 @@ struct Auth {
     password: Option<String>,
 }
 
-/// Reads credentials by registry. What is wrong is said without the secrets in it.
+/// Reads credentials by registry. Errors never contain secrets.
 pub(crate) fn registries(path: &Path) -> anyhow::Result<BTreeMap<String, Credentials>> {
     let at = path.display();
     let text = std::fs::read_to_string(path)
-        .with_context(|| format!("--registry-auth-file: {at} can't be read"))?;
+        .with_context(|| format!("--registry-auth-file: cannot read {at}"))?;
     let file: AuthFile = serde_json::from_str(&text).map_err(|error| {
         anyhow::anyhow!(
-            "--registry-auth-file: {at}, line {}: is not as docker login writes it: \
+            "--registry-auth-file: {at}, line {}: not in the format of docker login: \
              {{\"auths\": {{\"registry.local:5000\": {{\"username\": …, \"password\": …}}}}}}",
             error.line()
         )
@@ -131,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn credentials_are_read_as_docker_login_writes_them() {
+    fn docker_login_credentials_are_parsed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("config.json");
         let text = r#"{"auths": {"a:5000": {"auth": "dXNlcjpwYTpzcw=="},
@@ -148,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instance_keeps_its_name() {
+    fn instance_name_is_stable() {
         let dir = tempfile::tempdir().unwrap();
         let name = instance(dir.path()).unwrap();
         assert_eq!((name.len(), instance(dir.path()).unwrap()), (8, name));

@@ -1,9 +1,9 @@
-//! The server's settings: flags, then `PADDOCK_*` variables, then the file, then defaults.
+//! Server settings. Precedence: flags, `PADDOCK_*` environment variables, the file, defaults.
 //!
-//! A bad setting is one sentence that names it.
+//! An invalid setting aborts startup with a one-line error that names the setting.
 
 mod args;
-pub(crate) mod outside;
+pub(crate) mod external;
 
 use std::fmt::Display;
 use std::net::SocketAddr;
@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use agent::Choice;
+use agent::RuntimeChoice;
 use anyhow::{Context, bail};
 use engine::placement;
 use model::Quantity;
-use model::cluster::Patience;
+use model::cluster::HeartbeatTimeouts;
 use store::Durability;
 use store::deployment::Limits;
 
@@ -24,7 +24,7 @@ use crate::runtime;
 
 pub(crate) use args::Args;
 
-/// What holds.
+/// Validated settings.
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) listen: SocketAddr,
@@ -35,16 +35,16 @@ pub(crate) struct Settings {
     pub(crate) local_agent: bool,
     pub(crate) limits: Limits,
     pub(crate) placement: placement::Settings,
-    pub(crate) patience: Patience,
+    pub(crate) heartbeat_timeouts: HeartbeatTimeouts,
     pub(crate) password_min: usize,
     pub(crate) token_life: Duration,
     pub(crate) request_timeout: Duration,
     pub(crate) log_format: LogFormat,
     pub(crate) log: String,
-    pub(crate) outside: outside::Settings,
+    pub(crate) external: external::Settings,
 }
 
-/// Which database.
+/// Selected database.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Database {
     /// A SQLite file.
@@ -53,27 +53,27 @@ pub(crate) enum Database {
     Postgres(String),
 }
 
-/// How logs are written.
+/// Format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LogFormat {
-    /// For people.
+    /// Human-readable text.
     Text,
-    /// For machines.
+    /// One JSON object per line.
     Json,
 }
 
 impl Args {
-    /// Reads the file, if there is one, and checks everything.
+    /// Merges the settings file, if one is named, and validates all settings.
     pub(crate) fn resolve(self) -> anyhow::Result<Settings> {
         let file = self.config.as_deref().map(|path| read_file(path.as_ref()));
         let file = file.transpose()?.unwrap_or_default();
-        self.or(file).checked()
+        self.or(file).validate()
     }
 
-    fn checked(self) -> anyhow::Result<Settings> {
+    fn validate(self) -> anyhow::Result<Settings> {
         let listen = self.listen.as_deref().unwrap_or("127.0.0.1:8001");
         let listen = listen.parse().with_context(|| {
-            format!("--listen: {listen:?} is no address with a port, such as 127.0.0.1:8001")
+            format!("--listen: {listen:?} is not an ADDRESS:PORT, such as 127.0.0.1:8001")
         })?;
         let data_dir: PathBuf = self.data_dir.as_deref().unwrap_or("./paddock-data").into();
         if self.admin_password.as_deref() == Some("") {
@@ -81,14 +81,14 @@ impl Args {
         }
         Ok(Settings {
             listen,
-            outside: self.outside()?,
+            external: self.external()?,
             database: self.database(&data_dir)?,
             runtime: self.runtime(&data_dir)?,
             data_dir,
-            local_agent: yes_or_no("--local-agent", self.local_agent.as_deref(), true)?,
+            local_agent: boolean("--local-agent", self.local_agent.as_deref(), true)?,
             limits: self.limits()?,
             placement: self.placement()?,
-            patience: self.patience()?,
+            heartbeat_timeouts: self.heartbeat_timeouts()?,
             password_min: self.password_min()?,
             token_life: self.token_life()?,
             request_timeout: self.request_timeout()?,
@@ -101,15 +101,15 @@ impl Args {
     fn limits(&self) -> anyhow::Result<Limits> {
         let organization = self.max_deployments_per_organization.as_deref();
         let cluster = self.max_deployments_per_cluster.as_deref();
-        let most = 1_000_000_000;
+        let max = 1_000_000_000;
         Ok(Limits {
             per_organization: number(
                 "--max-deployments-per-organization",
                 organization,
                 1000,
-                0..=most,
+                0..=max,
             )?,
-            per_cluster: number("--max-deployments-per-cluster", cluster, 10_000, 0..=most)?,
+            per_cluster: number("--max-deployments-per-cluster", cluster, 10_000, 0..=max)?,
         })
     }
 
@@ -119,14 +119,17 @@ impl Args {
         Ok(placement::Settings { preemptions_per_hour, ..placement::Settings::default() })
     }
 
-    fn patience(&self) -> anyhow::Result<Patience> {
+    fn heartbeat_timeouts(&self) -> anyhow::Result<HeartbeatTimeouts> {
         let (silence, grace) =
             (self.agent_silence_secs.as_deref(), self.agent_grace_secs.as_deref());
         let day = 24 * 60 * 60;
         let silence = number("--agent-silence-secs", silence, 30, 1..=day)?;
         let grace = number("--agent-grace-secs", grace, 300, 0..=365 * day)?;
         let grace = (grace > 0).then(|| Duration::from_secs(grace));
-        Ok(Patience { silence: Duration::from_secs(silence), grace })
+        Ok(HeartbeatTimeouts {
+            unreachable_after: Duration::from_secs(silence),
+            evict_after: grace,
+        })
     }
 
     fn password_min(&self) -> anyhow::Result<usize> {
@@ -148,7 +151,7 @@ impl Args {
         let durability = match self.sqlite_durability.as_deref() {
             None | Some("full") => Durability::Full,
             Some("normal") => Durability::Normal,
-            Some(other) => bail!("--sqlite-durability: {other:?} is none of full, normal"),
+            Some(other) => bail!("--sqlite-durability: must be full or normal, not {other:?}"),
         };
         let in_data_dir = || data_dir.join("paddock.db");
         match self.database_url.as_deref() {
@@ -158,14 +161,14 @@ impl Args {
             }
             Some(url) => match url.strip_prefix("sqlite:") {
                 Some(path) => Ok(Database::Sqlite(path.into(), durability)),
-                // Not the value: it may hold a password.
+                // The value is omitted: it may contain a password.
                 None => bail!("--database-url: must begin with postgres:// or sqlite:"),
             },
         }
     }
 
     fn runtime(&self, data_dir: &Path) -> anyhow::Result<runtime::Settings> {
-        // Who fetches images and watches over containers does so from elsewhere.
+        // Absolute: child processes of the runtime have another working directory.
         let dir = std::path::absolute(data_dir.join("runtime")).context("--data-dir")?;
         let registries =
             self.registry_auth_file.as_deref().map(|path| runtime::registries(path.as_ref()));
@@ -174,28 +177,28 @@ impl Args {
             dir,
             registries: registries.transpose()?.unwrap_or_default(),
             max_image_bytes: self.max_image_size()?,
-            egress: yes_or_no("--egress", self.egress.as_deref(), true)?,
+            egress: boolean("--egress", self.egress.as_deref(), true)?,
         })
     }
 
     fn max_image_size(&self) -> anyhow::Result<u64> {
         let Some(text) = &self.max_image_size else { return Ok(8 << 30) };
         let size = text.parse::<Quantity>().ok().map(|size| size.milli() / 1000);
-        size.filter(|bytes| *bytes > 0)
-            .and_then(|bytes| u64::try_from(bytes).ok())
-            .with_context(|| format!("--max-image-size: {text:?} is no size such as 512Mi or 8Gi"))
+        size.filter(|bytes| *bytes > 0).and_then(|bytes| u64::try_from(bytes).ok()).with_context(
+            || format!("--max-image-size: {text:?} is not a size, such as 512Mi or 8Gi"),
+        )
     }
 
-    fn runtime_choice(&self) -> anyhow::Result<Choice> {
+    fn runtime_choice(&self) -> anyhow::Result<RuntimeChoice> {
         match self.runtime.as_deref() {
-            None | Some("auto") => Ok(Choice::Auto),
-            Some("embedded") => Ok(Choice::Embedded),
-            Some("docker") => Ok(Choice::Docker),
+            None | Some("auto") => Ok(RuntimeChoice::Auto),
+            Some("embedded") => Ok(RuntimeChoice::Embedded),
+            Some("docker") => Ok(RuntimeChoice::Docker),
             Some("simulated") => {
                 let ms = self.simulated_delay_ms.as_deref();
                 let ms = number("--simulated-delay-ms", ms, 0, 0..=3_600_000)?;
                 let delay = Duration::from_millis(ms);
-                Ok(Choice::Simulated(agent::simulated::Options {
+                Ok(RuntimeChoice::Simulated(agent::simulated::Options {
                     start_delay: delay,
                     stop_delay: delay,
                     fail: self.simulated_fail.clone(),
@@ -204,13 +207,13 @@ impl Args {
                 }))
             }
             Some(other) => {
-                bail!("--runtime: {other:?} is none of auto, embedded, docker, simulated")
+                bail!("--runtime: must be auto, embedded, docker or simulated, not {other:?}")
             }
         }
     }
 }
 
-/// The runtime of an agent that is a process of its own.
+/// Runtime settings of `paddock agent`.
 pub(crate) fn agent_runtime(
     runtime: Option<String>,
     registry_auth_file: Option<String>,
@@ -221,25 +224,24 @@ pub(crate) fn agent_runtime(
 ) -> anyhow::Result<runtime::Settings> {
     let is_kubernetes = runtime.as_deref() == Some("kubernetes");
     let runtime = runtime.filter(|_| !is_kubernetes);
-    let of_runtime =
-        Args { runtime, registry_auth_file, max_image_size, egress, ..Args::default() };
-    let settings = of_runtime.runtime(data_dir)?;
+    let args = Args { runtime, registry_auth_file, max_image_size, egress, ..Args::default() };
+    let settings = args.runtime(data_dir)?;
     if is_kubernetes {
-        return Ok(runtime::Settings { choice: Choice::Kubernetes(kubernetes), ..settings });
+        return Ok(runtime::Settings { choice: RuntimeChoice::Kubernetes(kubernetes), ..settings });
     }
     Ok(settings)
 }
 
-/// How logs are written, by its name.
+/// Parses a log format.
 pub(crate) fn log_format(name: Option<&str>) -> anyhow::Result<LogFormat> {
     match name {
         None | Some("text") => Ok(LogFormat::Text),
         Some("json") => Ok(LogFormat::Json),
-        Some(other) => bail!("--log-format: {other:?} is none of text, json"),
+        Some(other) => bail!("--log-format: must be text or json, not {other:?}"),
     }
 }
 
-/// A whole number, or its default.
+/// Parses a whole number, or returns its default.
 fn number<T: FromStr + PartialOrd + Display>(
     name: &str,
     text: Option<&str>,
@@ -248,23 +250,25 @@ fn number<T: FromStr + PartialOrd + Display>(
 ) -> anyhow::Result<T> {
     let Some(text) = text else { return Ok(default) };
     let number = text.trim().parse().ok().filter(|number| allowed.contains(number));
-    let (least, most) = (allowed.start(), allowed.end());
-    number.with_context(|| format!("{name}: {text:?} is no whole number from {least} to {most}"))
+    let (min, max) = (allowed.start(), allowed.end());
+    number.with_context(|| {
+        format!("{name}: must be a whole number from {min} to {max}, not {text:?}")
+    })
 }
 
-fn yes_or_no(name: &str, text: Option<&str>, default: bool) -> anyhow::Result<bool> {
+fn boolean(name: &str, text: Option<&str>, default: bool) -> anyhow::Result<bool> {
     match text {
         None => Ok(default),
         Some("true") => Ok(true),
         Some("false") => Ok(false),
-        Some(other) => bail!("{name}: {other:?} is none of true, false"),
+        Some(other) => bail!("{name}: must be true or false, not {other:?}"),
     }
 }
 
 fn read_file(path: &Path) -> anyhow::Result<Args> {
     let text = std::fs::read_to_string(path)
-        .with_context(|| format!("--config: {} can't be read", path.display()))?;
-    parse(&text).map_err(|wrong| anyhow::anyhow!("--config: {}: {wrong}", path.display()))
+        .with_context(|| format!("--config: cannot read {}", path.display()))?;
+    parse(&text).map_err(|error| anyhow::anyhow!("--config: {}: {error}", path.display()))
 }
 
 fn parse(text: &str) -> Result<Args, String> {
@@ -272,12 +276,13 @@ fn parse(text: &str) -> Result<Args, String> {
         let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
         format!("line {}: {}", before.matches('\n').count() + 1, error.message())
     })?;
-    let as_text = |value| match value {
+    let to_string = |value| match value {
         toml::Value::String(text) => toml::Value::String(text),
         other => toml::Value::String(other.to_string()),
     };
-    let texts: toml::Table = table.into_iter().map(|(key, value)| (key, as_text(value))).collect();
-    texts.try_into().map_err(|error: toml::de::Error| error.message().to_owned())
+    let strings: toml::Table =
+        table.into_iter().map(|(key, value)| (key, to_string(value))).collect();
+    strings.try_into().map_err(|error: toml::de::Error| error.message().to_owned())
 }
 
 #[cfg(test)]
@@ -285,7 +290,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bad_setting_is_one_sentence_that_names_it() {
+    fn invalid_setting_is_reported_by_name() {
         let bad = vec![
             (Args { listen: Some("here".into()), ..Args::default() }, "--listen"),
             (Args { runtime: Some("magic".into()), ..Args::default() }, "--runtime"),
@@ -322,34 +327,34 @@ mod tests {
     }
 
     #[test]
-    fn flags_come_before_the_file() {
+    fn flags_take_precedence_over_the_file() {
         let file = parse(
             "listen = \"127.0.0.1:1\"\nruntime = \"simulated\"\nlocal_agent = false\ntoken_life_secs = 60",
         )
         .unwrap();
         let flags = Args { listen: Some("127.0.0.1:2".into()), ..Args::default() };
-        let settings = flags.or(file).checked().unwrap();
+        let settings = flags.or(file).validate().unwrap();
         assert_eq!(settings.listen.port(), 2);
-        assert!(matches!(settings.runtime.choice, Choice::Simulated(_)));
+        assert!(matches!(settings.runtime.choice, RuntimeChoice::Simulated(_)));
         assert!(!settings.local_agent);
         assert_eq!(settings.token_life, Duration::from_mins(1));
     }
 
     #[test]
-    fn what_the_file_must_not_say_is_refused() {
+    fn invalid_settings_file_is_rejected() {
         for (text, part) in [
             ("lisen = \"127.0.0.1:1\"", "lisen"),
             ("log = \"info\"\nlisten 5", "line 2: "),
             ("log = \"a\"\nlog = \"b\"", "line 2: "),
         ] {
-            let wrong = parse(text).unwrap_err();
-            assert!(wrong.contains(part) && !wrong.contains('\n'), "{text}: {wrong}");
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(part) && !error.contains('\n'), "{text}: {error}");
         }
     }
 
     #[test]
-    fn sqlite_in_the_data_directory_unless_told_otherwise() {
-        let settings = Args::default().checked().unwrap();
+    fn default_database_is_sqlite_in_the_data_directory() {
+        let settings = Args::default().validate().unwrap();
         let file = PathBuf::from("./paddock-data/paddock.db");
         assert_eq!(settings.database, Database::Sqlite(file, Durability::Full));
     }

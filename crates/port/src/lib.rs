@@ -1,7 +1,9 @@
-//! What workers ask of foreign systems. `adapters` answers; the engine knows no protocol.
+//! Ports: the traits through which the engine uses external systems. `adapters` implements them;
+//! the engine knows no protocol.
 //!
-//! Every call can be repeated and finds its own work of before. None waits for long: each has a limit
-//! of its own, and what is down says so at once until it is tried again.
+//! Every call is idempotent: a repeated call finds the work of the previous one. Every call has a
+//! timeout, and calls to a system that is down fail at once until the circuit breaker probes it
+//! again.
 
 mod operation;
 mod probe;
@@ -16,109 +18,112 @@ pub use operation::{
 };
 pub use probe::Probe;
 
-/// Why a foreign system did not do it, as a sentence that a user can act on.
+/// Why an external system did not perform a call, as a message that a user can act on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// It can't be done like this; trying again would not help.
+    /// The request can't succeed as it is; retrying would not help.
     #[error("{0}")]
     Refused(String),
-    /// It is down, slow or confused: it will be tried again.
+    /// The system is down, slow or returned an invalid response; the call is retried.
     #[error("{0}")]
     Unavailable(String),
-    /// A subject of Paddock's own, on which it depends, failed or is not available.
+    /// A Paddock subject on which the task depends failed or is not available.
     #[error("{reason}")]
     Subject {
         /// Why.
         reason: Box<Reason>,
-        /// Will it be tried again?
+        /// Whether the call is retried.
         is_retried: bool,
     },
 }
 
-/// What a port answers with, later.
-pub type Answer<'a, T> = BoxFuture<'a, Result<T, Fault>>;
+/// The future that every port method returns.
+pub type PortFuture<'a, T> = BoxFuture<'a, Result<T, Fault>>;
 
-/// An answer that is known at once.
-pub fn ready<'a, T: Send + 'a>(answer: Result<T, Fault>) -> Answer<'a, T> {
+/// Returns an answer that needs no waiting.
+pub fn ready<'a, T: Send + 'a>(answer: Result<T, Fault>) -> PortFuture<'a, T> {
     Box::pin(std::future::ready(answer))
 }
 
-/// Names in the domain name system.
+/// DNS records.
 pub trait Dns: Send + Sync {
-    /// Has `name` be an alias (CNAME) of `target`, whatever it was. Both without the final dot.
-    fn point<'a>(&'a self, name: &'a str, target: &'a str) -> Answer<'a, ()>;
+    /// Makes `name` an alias (CNAME) of `target`, replacing any other target. Both without the
+    /// final dot.
+    fn set_cname<'a>(&'a self, name: &'a str, target: &'a str) -> PortFuture<'a, ()>;
 
-    /// Takes an alias away, and makes sure that the server does not know it any more.
-    fn remove<'a>(&'a self, name: &'a str) -> Answer<'a, ()>;
+    /// Deletes an alias and verifies that the server no longer returns it.
+    fn delete_cname<'a>(&'a self, name: &'a str) -> PortFuture<'a, ()>;
 
-    /// What a name is an alias of, as the server knows it now.
-    fn find<'a>(&'a self, name: &'a str) -> Answer<'a, Option<String>>;
+    /// The current target of the alias `name`, read from the server.
+    fn get_cname<'a>(&'a self, name: &'a str) -> PortFuture<'a, Option<String>>;
 }
 
-/// A client of an OpenID provider: what an instance signs in with.
+/// A client of an OpenID provider, with which an instance authenticates (SSO client).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Client {
-    /// Its id at the provider.
+pub struct SsoClient {
+    /// Its client id at the provider.
     pub id: String,
     /// Its secret.
     pub secret: Secret,
-    /// What the adapter needs to change or remove it later; may hold secrets, too.
+    /// What the adapter needs to update or delete it later; may contain secrets.
     pub handle: Secret,
 }
 
-/// Clients at an OpenID provider.
+/// SSO clients at an OpenID provider.
 pub trait Sso: Send + Sync {
-    /// Makes the client of that name; where names are the provider's ids, one that is there is found.
-    fn create<'a>(&'a self, name: &'a str) -> Answer<'a, Client>;
+    /// Creates the client of that name. Where names are the provider's ids, an existing client is
+    /// returned.
+    fn create<'a>(&'a self, name: &'a str) -> PortFuture<'a, SsoClient>;
 
-    /// The client as it is now; none if somebody has removed it.
-    fn find<'a>(&'a self, client: &'a Client) -> Answer<'a, Option<Client>>;
+    /// The current client; none if it was deleted at the provider.
+    fn find<'a>(&'a self, client: &'a SsoClient) -> PortFuture<'a, Option<SsoClient>>;
 
-    /// Gives the client another secret.
-    fn rotate<'a>(&'a self, client: &'a Client) -> Answer<'a, Client>;
+    /// Replaces the client's secret.
+    fn rotate<'a>(&'a self, client: &'a SsoClient) -> PortFuture<'a, SsoClient>;
 
-    /// Takes the client away. One that is gone is fine.
-    fn remove<'a>(&'a self, client: &'a Client) -> Answer<'a, ()>;
+    /// Deletes the client. Deleting a missing client succeeds.
+    fn delete<'a>(&'a self, client: &'a SsoClient) -> PortFuture<'a, ()>;
 }
 
-/// Encrypts what is kept.
-pub trait Seal: Send + Sync {
-    /// Encrypts for one purpose, for example `instance/ID/sso`: elsewhere it can't be opened.
-    fn seal<'a>(&'a self, purpose: &'a str, secret: &'a Secret) -> Answer<'a, String>;
+/// Encryption of stored secrets.
+pub trait Encryption: Send + Sync {
+    /// Encrypts a secret for one purpose, for example `instance/ID/sso`; decryption needs the same
+    /// purpose.
+    fn encrypt<'a>(&'a self, purpose: &'a str, secret: &'a Secret) -> PortFuture<'a, String>;
 
-    /// Decrypts what was sealed for that purpose.
-    fn open<'a>(&'a self, purpose: &'a str, sealed: &'a str) -> Answer<'a, Secret>;
+    /// Decrypts a secret that was encrypted for that purpose.
+    fn decrypt<'a>(&'a self, purpose: &'a str, sealed: &'a str) -> PortFuture<'a, Secret>;
 }
 
-/// How a foreign system is doing, for the page of health and for metrics.
+/// The health of an external system, for the health page and metrics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Health {
-    /// It answered last time, or was not asked yet.
+    /// The last call succeeded, or none was made yet.
     Up,
-    /// It did not; it is asked again after a while.
+    /// The last call failed; the next attempt follows after a delay.
     Down {
-        /// What it said last.
+        /// The last error.
         reason: String,
     },
 }
 
-/// What was counted of a foreign system.
+/// Call counters of an external system.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// How often it was really asked.
-    pub asked: u64,
-    /// How often it did not do its part: down, slow or confused.
-    pub failed: u64,
+    /// Number of attempted calls.
+    pub calls: u64,
+    /// Number of failed calls: the system was down, slow or returned an invalid response.
+    pub failures: u64,
 }
 
-/// A foreign system that is watched.
-pub trait Watched: Send + Sync {
-    /// What users know it by.
+/// An external system whose health is monitored.
+pub trait Monitored: Send + Sync {
+    /// Its display name.
     fn name(&self) -> &str;
 
-    /// How it is doing.
+    /// Its health.
     fn health(&self) -> Health;
 
-    /// What was counted so far.
+    /// Its call counters.
     fn counts(&self) -> Counts;
 }

@@ -1,4 +1,5 @@
-//! Long-running work on external systems: clusters that providers create, and resources of environments.
+//! Long-running work on external systems: clusters that providers create, and resources of
+//! environments.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,19 +10,20 @@ use model::resource::{Difference, Link, Reason};
 use model::{EnvironmentId, Invalid, OrganizationId, Secret, Time, UserId};
 use serde_json::{Map, Value};
 
-use super::{Answer, Fault, ready};
+use super::{Fault, PortFuture, ready};
 
 /// Files that were published with a template, by their paths.
 pub type Files = Arc<BTreeMap<String, Vec<u8>>>;
 
-/// One cluster or resource, as the adapter sees it.
+/// One cluster or resource, as an adapter sees it.
 #[derive(Debug, Clone)]
 pub struct Task {
-    /// Its id. What is created for it is named after it, so that a repeated call finds its own work.
+    /// Its id. Objects that are created for it are named after it, so that a repeated call finds
+    /// them.
     pub id: Subject,
     /// Its name; a resource's in its environment.
     pub name: String,
-    /// Who owns it; none if all organizations share it.
+    /// The owning organization; none if all organizations share it.
     pub organization: Option<OrganizationId>,
     /// The environment of a resource.
     pub environment: Option<Environment>,
@@ -31,19 +33,19 @@ pub struct Task {
     pub applied: Option<Map<String, Value>>,
     /// The outputs of the last apply.
     pub outputs: Map<String, Value>,
-    /// The subject of Paddock's own that was created for it.
+    /// The Paddock subject that was created for it.
     pub link: Option<Link>,
     /// Files of its template.
     pub files: Files,
-    /// What the user gave that is secret, and what the adapter persisted ([`Operation::keep`]), by name.
-    pub kept: BTreeMap<String, Secret>,
-    /// The same for every try of the same change, another one for the next change, and when somebody
-    /// retries what failed.
+    /// Secret settings from the user and what the adapter persisted ([`Operation::persist`]), by name.
+    pub persisted: BTreeMap<String, Secret>,
+    /// Idempotency key: the same for every attempt of one change, a new one for the next change and
+    /// after a manual retry.
     pub key: String,
-    /// When its step began: what failed before that failed in an earlier try.
+    /// When its step began: earlier failures belong to an earlier attempt.
     pub since: Time,
-    /// The fencing token. It grows whenever another server takes over; a holder of an older one must
-    /// change nothing more.
+    /// The fencing token. It grows whenever another server takes over; a holder of an older token
+    /// must not change anything.
     pub fence: i64,
     /// The operation's log.
     pub log: Log,
@@ -56,12 +58,12 @@ pub struct Environment {
     pub id: EnvironmentId,
     /// Its name.
     pub name: String,
-    /// In whose name its resources are created.
+    /// The user as whom its resources are created.
     pub user: UserId,
 }
 
 impl Task {
-    /// A subject for which nothing was created yet, with no desired state.
+    /// A subject with no desired state, for which nothing was created yet.
     pub fn new(id: impl Into<Subject>, name: &str) -> Self {
         let id = id.into();
         Self {
@@ -74,7 +76,7 @@ impl Task {
             outputs: Map::new(),
             link: None,
             files: Files::default(),
-            kept: BTreeMap::new(),
+            persisted: BTreeMap::new(),
             key: id.to_string(),
             since: Time(0),
             fence: 1,
@@ -94,39 +96,39 @@ pub struct Access {
     pub image: String,
 }
 
-/// Log lines of an operation that are not persisted yet. Nothing secret may be in them.
+/// Log lines of an operation that are not persisted yet. They must not contain secrets.
 #[derive(Debug, Clone, Default)]
 pub struct Log(Arc<Mutex<Vec<String>>>);
 
 impl Log {
-    /// Adds a line; a text of several lines is several.
-    pub fn say(&self, text: impl AsRef<str>) {
+    /// Appends a message; each of its lines becomes a log line.
+    pub fn append(&self, text: impl AsRef<str>) {
         let lines = text.as_ref().lines().map(str::to_owned);
         self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(lines);
     }
 
-    /// Takes the lines since the last time.
-    pub fn take(&self) -> Vec<String> {
+    /// Removes and returns the lines since the last call.
+    pub fn drain(&self) -> Vec<String> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// How far a call is.
+/// The progress of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Progress<T> {
-    /// It continues in the background: ask again when [`Operation::changed`] resolves.
+    /// Continues in the background: call again when [`Operation::changed`] resolves.
     Running {
-        /// What it waits for.
+        /// What the call is waiting for.
         reason: Reason,
-        /// How much is done, in percent, if that is known.
+        /// Completion in percent, if known.
         percent: Option<u8>,
     },
-    /// It has succeeded.
+    /// Succeeded.
     Done(T),
 }
 
 impl<T> Progress<T> {
-    /// Running, in the words of an external system, with an unknown percentage.
+    /// Running, with a message of the external system and an unknown percentage.
     pub fn running(message: impl Into<String>) -> Self {
         Self::pending(Reason::Progressing { message: message.into() })
     }
@@ -136,7 +138,7 @@ impl<T> Progress<T> {
         Progress::Running { reason, percent: None }
     }
 
-    /// The same with a percentage.
+    /// Sets the percentage.
     pub fn at(self, percent: Option<u8>) -> Self {
         match self {
             Progress::Running { reason, .. } => Progress::Running { reason, percent },
@@ -144,7 +146,7 @@ impl<T> Progress<T> {
         }
     }
 
-    /// The result with its type changed.
+    /// Maps the result.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Progress<U> {
         match self {
             Progress::Running { reason, percent } => Progress::Running { reason, percent },
@@ -158,72 +160,73 @@ pub const CLUSTER_ID: &str = "id";
 /// The output of a cluster: the DNS name under which its workloads are reached.
 pub const CLUSTER_DNS: &str = "dns";
 
-/// The result of creating or changing something.
+/// The result of creating or updating a subject.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Outcome {
-    /// Its outputs. Nothing secret may be in them.
+    /// Its outputs. They must not contain secrets.
     pub outputs: Map<String, Value>,
-    /// The subject of Paddock's own that was created for it.
+    /// The Paddock subject that was created for it.
     pub link: Option<Link>,
 }
 
 /// The observed state.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Observed {
-    /// What is not as it was applied. Nothing secret may be in it.
+    /// Differences from the applied state. They must not contain secrets.
     pub drift: Vec<Difference>,
-    /// What exists beside it and was not created by Paddock.
+    /// Objects in the same place that Paddock did not create.
     pub unexpected: Vec<String>,
-    /// What the last apply gave; none if that is not known, or no apply came to its end.
+    /// The outcome of the last apply; none if it is unknown or no apply finished.
     pub outcome: Option<Outcome>,
 }
 
-/// Creates, changes, observes and destroys clusters or resources of one kind.
+/// Creates, updates, observes and destroys clusters or resources of one kind.
 ///
-/// Every call can be repeated and finds its own work, also that of a server that is gone. A call that takes
-/// long answers [`Progress::Running`] and continues in the background. [`Fault::Refused`] fails the subject
-/// until somebody retries; [`Fault::Unavailable`] is retried automatically.
+/// Every call is idempotent and finds the work of an earlier one, also that of a crashed server. A
+/// call that takes long returns [`Progress::Running`] and continues in the background.
+/// [`Fault::Refused`] fails the subject until a manual retry; [`Fault::Unavailable`] is retried
+/// automatically.
 pub trait Operation: Send + Sync {
-    /// Checks a desired state without asking the external system.
+    /// Validates a desired state without calling the external system.
     fn validate(&self, with: &Map<String, Value>, files: &Files) -> Result<(), Invalid>;
 
-    /// What an apply would change, field by field.
-    fn plan<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Vec<Difference>>>;
+    /// The differences that an apply would change, field by field.
+    fn plan<'a>(&'a self, task: &'a Task) -> PortFuture<'a, Progress<Vec<Difference>>>;
 
-    /// Creates it or brings it to its desired state.
-    fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Outcome>>;
+    /// Creates the subject or updates it to its desired state.
+    fn apply<'a>(&'a self, task: &'a Task) -> PortFuture<'a, Progress<Outcome>>;
 
-    /// Compares it with what was applied. Changes nothing.
-    fn observe<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Observed>>;
+    /// Compares the subject with the applied state. Read-only.
+    fn observe<'a>(&'a self, task: &'a Task) -> PortFuture<'a, Progress<Observed>>;
 
-    /// Removes everything that was created. Done means that nothing is left.
-    fn destroy<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<()>>;
+    /// Deletes everything that was created. `Done` means that nothing is left.
+    fn destroy<'a>(&'a self, task: &'a Task) -> PortFuture<'a, Progress<()>>;
 
-    /// Installs what a cluster needs to host workloads, its agent above all. Also called while the cluster
-    /// is ready, to repair what others changed.
-    fn prepare<'a>(&'a self, _: &'a Task, _: &'a Access) -> Answer<'a, Progress<Outcome>> {
-        ready(Err(Fault::Refused("no agent can be installed there".into())))
+    /// Installs what a cluster needs to host workloads, its agent above all. Also called while the
+    /// cluster is ready, to repair drift.
+    fn prepare<'a>(&'a self, _: &'a Task, _: &'a Access) -> PortFuture<'a, Progress<Outcome>> {
+        ready(Err(Fault::Refused("this provider cannot install an agent".into())))
     }
 
-    /// Adopts what exists already and was created by others, named as the external system names it.
-    /// Changes nothing; the next apply brings it to its desired state.
-    fn adopt<'a>(&'a self, _: &'a Task, _: &'a str) -> Answer<'a, Outcome> {
-        ready(Err(Fault::Refused("this executor can't take over what exists".into())))
+    /// Adopts an existing object that others created, named as the external system names it.
+    /// Read-only; the next apply brings the object to its desired state.
+    fn adopt<'a>(&'a self, _: &'a Task, _: &'a str) -> PortFuture<'a, Outcome> {
+        ready(Err(Fault::Refused("this executor cannot adopt existing objects".into())))
     }
 
-    /// Stops what is under way for it; true once nothing is. Called again until then.
-    fn cancel<'a>(&'a self, _: &'a Task) -> Answer<'a, bool> {
+    /// Cancels the running call; true once nothing runs. Called again until then.
+    fn cancel<'a>(&'a self, _: &'a Task) -> PortFuture<'a, bool> {
         ready(Ok(true))
     }
 
-    /// What to persist, encrypted, that is not among `task.kept` yet. Called after every other call, also
-    /// after one that failed: what was created half-way must not be lost.
-    fn keep<'a>(&'a self, _: &'a Task) -> Answer<'a, BTreeMap<String, Secret>> {
+    /// Values to persist, encrypted, that `task.persisted` does not contain yet. Called after every
+    /// other call, also after a failed one: a half-finished creation must not be lost.
+    fn persist<'a>(&'a self, _: &'a Task) -> PortFuture<'a, BTreeMap<String, Secret>> {
         ready(Ok(BTreeMap::new()))
     }
 
-    /// Resolves when it is worth asking again: a process has exited or written output, a call has ended.
-    /// What can't tell never resolves; it is asked again every few seconds anyway.
+    /// Resolves when another call is worthwhile: a process exited or wrote output, a request ended.
+    /// An adapter that can't tell never resolves; the caller polls every few seconds anyway.
     fn changed<'a>(&'a self, _: &'a Task) -> BoxFuture<'a, ()> {
         Box::pin(std::future::pending())
     }

@@ -1,9 +1,9 @@
-//! What workers ask to see whether something answers.
+//! The port of HTTP health checks.
 
-use super::Answer;
+use super::PortFuture;
 
-/// Looks whether addresses answer.
+/// Probes URLs.
 pub trait Probe: Send + Sync {
-    /// The status with which a GET of the address is answered. No redirect is followed.
-    fn get<'a>(&'a self, url: &'a str) -> Answer<'a, u16>;
+    /// The status of a GET request. Redirects are not followed.
+    fn get<'a>(&'a self, url: &'a str) -> PortFuture<'a, u16>;
 }

@@ -1,6 +1,6 @@
 //! Pulls an image and runs it: `run IMAGE [COMMAND…]`, as root.
 //!
-//! Prints what the program says and exits with 0 if it did, else with 1.
+//! Prints the container's output; exits with 0 if it completed, else with 1.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -12,16 +12,17 @@ use model::log::LogsFrom;
 use runtime::{Condition, Container, Embedded, Error, Options};
 
 fn main() -> ExitCode {
-    // First, before any thread exists: the runtime starts this program again for its helpers.
+    // First, before any thread exists: the runtime starts this program again as helper processes.
     if let Some(code) = runtime::child_main() {
         return code;
     }
-    let mut words = std::env::args().skip(1);
-    let Some(image) = words.next() else { return fail("usage: run IMAGE [COMMAND…]") };
+    let mut arguments = std::env::args().skip(1);
+    let Some(image) = arguments.next() else { return fail("usage: run IMAGE [COMMAND…]") };
     let container = Container {
         name: "example".to_owned(),
         image,
-        command: words.collect(),
+        owner: None,
+        command: arguments.collect(),
         env: BTreeMap::new(),
         ports: Vec::new(),
         cpu: Some("500m".parse().expect("half a CPU")),

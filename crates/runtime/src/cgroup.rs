@@ -1,4 +1,4 @@
-//! Control groups: where a container's are, what they counted, and how they go away.
+//! Cgroups of containers: checks, statistics and removal.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -7,26 +7,26 @@ use std::time::Duration;
 
 use crate::Error;
 
-/// How long the processes of a group may take to vanish after SIGKILL.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long processes of a cgroup may take to exit after SIGKILL.
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A place where groups are: one per hierarchy.
+/// A mounted cgroup hierarchy.
 #[derive(Debug, Clone)]
 struct Hierarchy {
     mount: PathBuf,
-    /// None: version 2, which has all of its controllers in one.
+    /// Controllers of a version 1 hierarchy; none: version 2.
     controllers: Option<String>,
 }
 
-/// The hierarchies of this machine.
+/// The cgroup hierarchies of this host.
 fn hierarchies() -> Vec<Hierarchy> {
     let Ok(file) = fs::File::open("/proc/self/mountinfo") else { return Vec::new() };
     BufReader::new(file).lines().map_while(Result::ok).filter_map(|line| hierarchy(&line)).collect()
 }
 
 fn hierarchy(line: &str) -> Option<Hierarchy> {
-    let (place, kind) = line.split_once(" - ")?;
-    let mount = PathBuf::from(place.split(' ').nth(4)?);
+    let (mount, kind) = line.split_once(" - ")?;
+    let mount = PathBuf::from(mount.split(' ').nth(4)?);
     let mut kind = kind.split(' ');
     match kind.next()? {
         "cgroup" => Some(Hierarchy { mount, controllers: kind.nth(1).map(str::to_owned) }),
@@ -40,7 +40,7 @@ impl Hierarchy {
         match &self.controllers {
             Some(options) => options.split(',').any(|option| option == controller),
             None => fs::read_to_string(self.mount.join("cgroup.controllers"))
-                .is_ok_and(|all| all.split_whitespace().any(|one| one == controller)),
+                .is_ok_and(|names| names.split_whitespace().any(|name| name == controller)),
         }
     }
 
@@ -49,27 +49,27 @@ impl Hierarchy {
     }
 }
 
-/// Where the groups of a controller are. Version 1 first: it has what version 2 then lacks.
-fn with(controller: &str) -> Option<Hierarchy> {
-    let mut all: Vec<_> = hierarchies().into_iter().filter(|one| one.has(controller)).collect();
-    all.sort_by_key(|one| one.controllers.is_none());
-    all.into_iter().next()
+/// The hierarchy of a controller. Version 1 first: version 2 lacks the controllers it has.
+fn hierarchy_with(controller: &str) -> Option<Hierarchy> {
+    let mut found: Vec<_> = hierarchies().into_iter().filter(|it| it.has(controller)).collect();
+    found.sort_by_key(|it| it.controllers.is_none());
+    found.into_iter().next()
 }
 
-/// Can containers be limited here? The error says why not and what to do.
+/// Checks that cgroups can be created. The error says what is missing and how to provide it.
 pub(crate) fn check(instance: &str) -> Result<(), Error> {
     for controller in ["memory", "cpu", "pids"] {
-        let hierarchy = with(controller).ok_or_else(|| {
+        let hierarchy = hierarchy_with(controller).ok_or_else(|| {
             Error::Unsupported(format!(
-                "This machine has no cgroup controller `{controller}`: mount cgroups at \
-                 /sys/fs/cgroup (inside a container, start it privileged)."
+                "Cgroup controller `{controller}` is missing: mount cgroups at /sys/fs/cgroup. Inside \
+                 a container, run privileged."
             ))
         })?;
         let group = hierarchy.group(&format!("paddock-{instance}-probe"));
         fs::create_dir_all(&group).and_then(|()| fs::remove_dir(&group)).map_err(|error| {
             Error::NotPermitted(format!(
-                "Control groups can't be made in {}: {error}; run where they can be written \
-                 (inside a container, start it privileged).",
+                "Cannot create cgroups in {}: {error}. Run where cgroups are writable; inside a \
+                 container, run privileged.",
                 hierarchy.mount.display()
             ))
         })?;
@@ -77,9 +77,9 @@ pub(crate) fn check(instance: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Does this machine count swap? Asking it to where it does not is an error.
+/// Whether swap accounting is available. Setting a swap limit without it is an error.
 pub(crate) fn limits_swap() -> bool {
-    match with("memory") {
+    match hierarchy_with("memory") {
         Some(Hierarchy { mount, controllers: Some(_) }) => {
             mount.join("memory.memsw.limit_in_bytes").exists()
         }
@@ -88,9 +88,9 @@ pub(crate) fn limits_swap() -> bool {
     }
 }
 
-/// How many processes of a group were killed for using too much memory.
+/// Number of processes in a cgroup that were OOM-killed.
 pub(crate) fn oom_kills(path: &str) -> u64 {
-    let Some(hierarchy) = with("memory") else { return 0 };
+    let Some(hierarchy) = hierarchy_with("memory") else { return 0 };
     let group = hierarchy.group(path);
     let file = if hierarchy.controllers.is_some() { "memory.oom_control" } else { "memory.events" };
     let text = fs::read_to_string(group.join(file)).unwrap_or_default();
@@ -98,13 +98,13 @@ pub(crate) fn oom_kills(path: &str) -> u64 {
     count.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
 }
 
-/// Ends every process of a group and removes it everywhere. Nothing to do is fine.
+/// Kills every process of a cgroup and removes it. A missing cgroup is not an error.
 pub(crate) fn remove(path: &str) {
-    // An empty path would be the root of all groups.
+    // An empty path would be the root cgroup.
     if path.trim_matches('/').is_empty() {
         return;
     }
-    let until = base::monotonic() + PATIENCE;
+    let until = base::monotonic() + KILL_TIMEOUT;
     for hierarchy in hierarchies() {
         let group = hierarchy.group(path);
         while group.exists() {
@@ -118,14 +118,14 @@ pub(crate) fn remove(path: &str) {
     }
 }
 
-/// Removes a group in which no other one is left.
+/// Removes a cgroup without children.
 pub(crate) fn remove_if_empty(path: &str) {
     for hierarchy in hierarchies() {
         let _ = fs::remove_dir(hierarchy.group(path));
     }
 }
 
-/// Is anything of the group left?
+/// Whether the cgroup exists in any hierarchy.
 pub(crate) fn exists(path: &str) -> bool {
     hierarchies().iter().any(|hierarchy| hierarchy.group(path).exists())
 }

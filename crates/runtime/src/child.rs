@@ -1,7 +1,7 @@
-//! The hidden sub-processes: the same program, started again for one narrow task.
+//! Helper processes: this program, started again for one task.
 //!
-//! Hostile input (registries, layers) and everything that changes a process for good (namespaces,
-//! mounts) stays out of the server's own process.
+//! Untrusted input (registries, layers) and irreversible changes of a process (namespaces, mounts)
+//! stay out of the server's process.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -17,119 +17,130 @@ use serde::de::DeserializeOwned;
 use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 
-use super::{Error, image, porter, probe, shim};
+use super::{Error, forwarder, image, probe, shim};
 
-/// Marks the first argument of a child.
+/// First argument of each helper process.
 const FETCH: &str = "runtime:fetch";
+const LOAD: &str = "runtime:load";
+const REPACK: &str = "runtime:repack";
 const SHIM: &str = "runtime:shim";
 const SEALED_SHIM: &str = "runtime:sealed-shim";
-const PORTER: &str = "runtime:porter";
+const FORWARDER: &str = "runtime:forwarder";
 const PROBE: &str = "runtime:probe";
 
-/// The task of a child.
+/// Task of a helper process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Task {
-    /// Pull and unpack an image: request on stdin, answer on stdout.
+    /// Pull and unpack an image: request on stdin, response on stdout.
     Fetch,
+    /// Unpack an image archive: request as argument, archive on stdin, response on stdout.
+    Load,
+    /// Rewrite an image archive: request as argument, archive on stdin, response on stdout.
+    Repack,
     /// Run one container.
     Shim,
-    /// The same, after the program was sealed against its container.
+    /// The same, after the program was sealed against writes by its container.
     SealedShim,
-    /// Hold one container's published ports: order on stdin, answer on stdout.
-    Porter,
-    /// Find out what works on this machine: answer on stdout.
+    /// Forward one container's published ports: request on stdin, response on stdout.
+    Forwarder,
+    /// Check what the host supports: response on stdout.
     Probe,
 }
 
 impl Task {
-    /// The first argument that asks for it.
+    /// First argument that selects this task.
     pub(crate) fn argument(self) -> &'static str {
         match self {
             Task::Fetch => FETCH,
+            Task::Load => LOAD,
+            Task::Repack => REPACK,
             Task::Shim => SHIM,
             Task::SealedShim => SEALED_SHIM,
-            Task::Porter => PORTER,
+            Task::Forwarder => FORWARDER,
             Task::Probe => PROBE,
         }
     }
 
     fn parse(argument: &str) -> Option<Self> {
-        [Task::Fetch, Task::Shim, Task::SealedShim, Task::Porter, Task::Probe]
+        use Task::{Fetch, Forwarder, Load, Probe, Repack, SealedShim, Shim};
+        [Fetch, Load, Repack, Shim, SealedShim, Forwarder, Probe]
             .into_iter()
             .find(|task| task.argument() == argument)
     }
 }
 
-/// Runs the hidden sub-process that the arguments ask for, if they ask for one.
+/// Runs the helper process that the arguments select, if any.
 ///
-/// Must be the first thing in `main`, before any thread or runtime exists: the container library
-/// forks, and a fork of a process with threads is a process that may hang.
+/// Must be the first call in `main`, before any thread exists: the container library forks, and
+/// forking a multi-threaded process may deadlock.
 pub fn child_main() -> Option<ExitCode> {
     let mut arguments = std::env::args_os().skip(1);
     let task = Task::parse(arguments.next()?.to_str()?)?;
-    let directory: OsString = arguments.next().unwrap_or_default();
-    let directory = Path::new(&directory);
+    let argument: OsString = arguments.next().unwrap_or_default();
+    let directory = Path::new(&argument);
     Some(match task {
         Task::Fetch => image::fetch::child(),
+        Task::Load => image::load::child(&argument),
+        Task::Repack => image::repack::child(&argument),
         Task::Shim => shim::seal::child(directory),
         Task::SealedShim => shim::child(directory),
-        Task::Porter => porter::child::child(directory),
+        Task::Forwarder => forwarder::child::child(directory),
         Task::Probe => probe::child(directory),
     })
 }
 
-/// Why a child that was started did not say that it is ready.
-pub(crate) enum NoWord {
-    /// It can't be: its own error.
-    Refused(Error),
-    /// It can't be started or heard.
-    Failed(std::io::Error),
-    /// It took too long.
-    Late,
-    /// It ended without a word.
-    Ended,
+/// Why a helper process did not report that it is ready.
+pub(crate) enum NotReady {
+    /// It reported an error.
+    Reported(Error),
+    /// It could not be started or read from.
+    Io(std::io::Error),
+    /// It did not report in time.
+    TimedOut,
+    /// It exited without a report.
+    Exited,
 }
 
-/// Starts a child that shall outlive us, and waits for it to [`tell`] that it is ready. One that is
-/// not, or that nobody waits for any more, is ended.
-pub(crate) async fn first_word<T: DeserializeOwned>(
+/// Starts a helper process that outlives the server, and waits until it calls [`report_ready`].
+/// Kills it if it fails, or if the caller stops waiting.
+pub(crate) async fn spawn_until_ready<T: DeserializeOwned>(
     mut command: Command,
-    patience: Duration,
-) -> Result<T, NoWord> {
-    let mut child = command.stdout(Stdio::piped()).spawn().map_err(NoWord::Failed)?;
-    let unready = Unready::of(child.id());
-    let mut word = Vec::new();
+    timeout: Duration,
+) -> Result<T, NotReady> {
+    let mut child = command.stdout(Stdio::piped()).spawn().map_err(NotReady::Io)?;
+    let guard = KillOnDrop::new(child.id());
+    let mut report = Vec::new();
     let read = async {
         match child.stdout.take() {
-            Some(mut stdout) => stdout.read_to_end(&mut word).await,
+            Some(mut stdout) => stdout.read_to_end(&mut report).await,
             None => Ok(0),
         }
     };
-    match tokio::time::timeout(patience, read).await {
-        Ok(read) => read.map_err(NoWord::Failed)?,
-        Err(_) => return Err(NoWord::Late),
+    match tokio::time::timeout(timeout, read).await {
+        Ok(read) => read.map_err(NotReady::Io)?,
+        Err(_) => return Err(NotReady::TimedOut),
     };
-    let told: Result<T, Error> = serde_json::from_slice(&word).map_err(|_| NoWord::Ended)?;
-    let told = told.map_err(NoWord::Refused)?;
-    unready.keep();
-    Ok(told)
+    let report: Result<T, Error> = serde_json::from_slice(&report).map_err(|_| NotReady::Exited)?;
+    let ready = report.map_err(NotReady::Reported)?;
+    guard.disarm();
+    Ok(ready)
 }
 
-/// A child that has not said yet that it is ready: it ends with who waits for it.
-struct Unready(Option<OwnedFd>);
+/// Kills a process that is not ready yet when its waiter is dropped.
+struct KillOnDrop(Option<OwnedFd>);
 
-impl Unready {
-    fn of(id: Option<u32>) -> Self {
+impl KillOnDrop {
+    fn new(id: Option<u32>) -> Self {
         let pid = id.and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
         Self(pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()))
     }
 
-    fn keep(mut self) {
+    fn disarm(mut self) {
         self.0 = None;
     }
 }
 
-impl Drop for Unready {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
         if let Some(pidfd) = &self.0 {
             let _ = pidfd_send_signal(pidfd, Signal::KILL);
@@ -137,21 +148,21 @@ impl Drop for Unready {
     }
 }
 
-/// In a child: tells the server, if it still listens, whether it is ready, and no more than that.
-pub(crate) fn tell<T: Serialize>(ready: &Result<T, Error>) {
+/// In a helper process: reports readiness or an error to the server, then closes stdout.
+pub(crate) fn report_ready<T: Serialize>(ready: &Result<T, Error>) {
     let mut stdout = std::io::stdout().lock();
     let _ = serde_json::to_writer(&mut stdout, ready);
     let _ = stdout.flush();
     drop(stdout);
-    // Its end of the pipe closes: there is nothing more to hear.
+    // Closes the pipe, so that the server reads to its end.
     if let Ok(null) = File::options().write(true).open("/dev/null") {
         let _ = rustix::stdio::dup2_stdout(null);
     }
 }
 
-/// In a child: closes all but the standard three. What its starter has left open to programs that
-/// it starts would stay open for as long as it lives.
-pub(crate) fn close_others() {
+/// In a helper process: closes all descriptors but stdin, stdout and stderr. Descriptors inherited
+/// from the server would stay open as long as this process lives.
+pub(crate) fn close_inherited_fds() {
     let Ok(open) = std::fs::read_dir("/proc/self/fd") else { return };
     let numbers: Vec<i32> =
         open.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();

@@ -1,28 +1,28 @@
-//! How a container is doing.
+//! Condition of a container.
 
 use std::fmt::Display;
 
-/// How a container is doing.
+/// Condition of a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Condition {
-    /// It runs.
+    /// Running.
     Running {
-        /// Where each of its ports can be reached.
+        /// Host address of each published port.
         endpoints: Vec<String>,
     },
-    /// It ended and will be started again.
+    /// Exited; restarts after a backoff.
     Restarting {
-        /// How it ended and when it is tried again, as a sentence.
+        /// How it exited, and when it restarts.
         reason: String,
     },
-    /// It ended as it should.
+    /// Exited with code 0.
     Completed,
-    /// It ended as it should not; why, as a sentence.
+    /// Failed; the message says why.
     Failed(String),
 }
 
 impl Condition {
-    /// The condition of a container after an attempt to start it.
+    /// The condition after an attempt to start a container.
     pub fn after_start(started: Result<Vec<String>, impl Display>) -> Self {
         match started {
             Ok(endpoints) => Condition::Running { endpoints },

@@ -1,4 +1,4 @@
-//! One container to run.
+//! Specification of a container.
 
 use std::collections::BTreeMap;
 
@@ -8,32 +8,35 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 
-/// The least memory with which a container's first process can start at all.
-const LEAST_RAM: i64 = 6 << 20;
+/// Minimum memory with which pid 1 of a container can start.
+const MIN_RAM: i64 = 6 << 20;
 
-/// One container to run.
+/// Specification of a container.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Container {
-    /// Its name, unique in this installation; `a-z0-9-`, at most 60.
+    /// Name, unique in this installation; `a-z0-9-`, at most 60.
     pub name: String,
-    /// The image.
+    /// Image reference.
     pub image: String,
-    /// What to run instead of the image's own command.
+    /// Owner of the image, if the image is a local one (see [`is_local`](crate::is_local)).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// Command instead of the image's entrypoint and command.
     pub command: Vec<String>,
-    /// Environment variables beside the image's own.
+    /// Environment variables in addition to the image's.
     pub env: BTreeMap<String, String>,
-    /// The ports that it listens on.
+    /// Ports that the program listens on.
     pub ports: Vec<u16>,
-    /// How many CPUs it may use.
+    /// CPU limit.
     pub cpu: Option<Quantity>,
-    /// How many bytes of memory it may use.
+    /// Memory limit in bytes.
     pub ram: Option<Quantity>,
-    /// What happens when its program ends.
+    /// Restart policy.
     pub restart: Restart,
 }
 
 impl Container {
-    /// Is it something that can be run? The error says what is wrong.
+    /// Validates the specification.
     pub fn check(&self) -> Result<(), Error> {
         check_name(&self.name)?;
         check_ram(self.ram_bytes())
@@ -44,21 +47,21 @@ impl Container {
         self.ram.filter(|ram| !ram.is_zero()).map(|ram| (ram.milli() / 1000).max(1))
     }
 
-    /// The CPU limit in thousandths of a CPU.
+    /// The CPU limit in millicores.
     pub(crate) fn cpu_milli(&self) -> Option<i64> {
         self.cpu.filter(|cpu| !cpu.is_zero()).map(Quantity::milli)
     }
 }
 
-/// Whether a container starts with a memory limit of so many bytes.
+/// Validates a memory limit in bytes.
 pub fn check_ram(bytes: Option<i64>) -> Result<(), Error> {
     match bytes {
-        Some(bytes) if bytes < LEAST_RAM => Err(Error::TooLittleRam { bytes }),
+        Some(bytes) if bytes < MIN_RAM => Err(Error::TooLittleRam { bytes }),
         _ => Ok(()),
     }
 }
 
-/// Names become file, cgroup and host names: nothing else is let through.
+/// Validates a name. Names become file, cgroup and host names.
 pub(crate) fn check_name(name: &str) -> Result<(), Error> {
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if name.is_empty() || name.len() > 60 || name.starts_with('-') || !name.chars().all(allowed) {
@@ -72,9 +75,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ram_below_six_mebibytes_is_refused() {
+    fn ram_below_6_mib_is_rejected() {
         let error = check_ram(Some(5 << 20)).unwrap_err();
-        assert!(error.to_string().starts_with("5 MiB of ram is too little"), "{error}");
+        assert!(
+            error.to_string().starts_with("Memory limit of 5 MiB is below the minimum"),
+            "{error}"
+        );
         assert_eq!((check_ram(Some(6 << 20)), check_ram(None)), (Ok(()), Ok(())));
     }
 }

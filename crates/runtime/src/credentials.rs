@@ -1,13 +1,13 @@
-//! How registries let us in.
+//! Credentials of image registries.
 
 use std::fmt;
 
-/// A user of a registry.
+/// Credentials of an image registry.
 #[derive(Clone)]
 pub struct Credentials {
     /// The user.
     pub username: String,
-    /// The password, or a token that is used like one.
+    /// The password, or a token used as one.
     pub password: String,
 }
 

@@ -1,4 +1,4 @@
-//! Where things are on disk, and how small documents get there whole.
+//! Layout of the data directory, and atomic JSON files.
 
 use std::fs;
 use std::io::{self, Write};
@@ -7,23 +7,23 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The runtime's directory.
+/// The data directory.
 #[derive(Debug, Clone)]
 pub(crate) struct Dirs(pub(crate) PathBuf);
 
 impl Dirs {
-    /// Makes what must be there.
+    /// Creates the subdirectories.
     pub(crate) fn create(&self) -> io::Result<()> {
         use std::os::unix::fs::DirBuilderExt;
-        for dir in [self.layers(), self.images(), self.pulls(), self.temporary(), self.containers()]
-        {
-            // Images may hold what only their owners shall read.
+        let state = [self.layers(), self.images(), self.loaded(), self.containers()];
+        for dir in state.into_iter().chain([self.pulls(), self.temporary()]) {
+            // Images may contain private data.
             fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
         }
         Ok(())
     }
 
-    /// Held by the process that works with all this.
+    /// Locked by the process that uses the directory.
     pub(crate) fn lock(&self) -> PathBuf {
         self.0.join("lock")
     }
@@ -38,17 +38,27 @@ impl Dirs {
         self.layers().join(chain)
     }
 
-    /// What is known of each image, by [`key`] of its name.
+    /// Metadata of images, by [`key`] of the image reference.
     pub(crate) fn images(&self) -> PathBuf {
         self.0.join("images")
     }
 
-    /// What is known of one image.
+    /// Metadata of one image.
     pub(crate) fn image(&self, name: &str) -> PathBuf {
         self.images().join(format!("{}.json", key(name)))
     }
 
-    /// Pulls under way or cut short, by [`key`] of the image's name.
+    /// Metadata of loaded images, by [`key`] of owner and name.
+    pub(crate) fn loaded(&self) -> PathBuf {
+        self.0.join("loaded")
+    }
+
+    /// Metadata of one loaded image. No name contains a line break.
+    pub(crate) fn loaded_image(&self, owner: &str, name: &str) -> PathBuf {
+        self.loaded().join(format!("{}.json", key(&format!("{owner}\n{name}"))))
+    }
+
+    /// Pulls in progress or interrupted, by [`key`] of the image reference.
     pub(crate) fn pulls(&self) -> PathBuf {
         self.0.join("pulls")
     }
@@ -58,7 +68,7 @@ impl Dirs {
         self.pulls().join(key(name))
     }
 
-    /// What is thrown away at the next start.
+    /// Temporary files, removed at the next start.
     pub(crate) fn temporary(&self) -> PathBuf {
         self.0.join("tmp")
     }
@@ -68,31 +78,31 @@ impl Dirs {
         self.0.join("containers")
     }
 
-    /// One container's directory. The name has been checked.
+    /// One container's directory. The caller has validated the name.
     pub(crate) fn container(&self, name: &str) -> PathBuf {
         self.containers().join(name)
     }
 }
 
-/// A file name for any text.
+/// Derives a file name from any text.
 pub(crate) fn key(text: &str) -> String {
     let mut hex = sha256(text.as_bytes());
     hex.truncate(24);
     hex
 }
 
-/// The SHA-256 of some bytes, in hexadecimal.
+/// SHA-256 in hexadecimal.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
     use sha2::Digest as _;
     data_encoding::HEXLOWER.encode(&sha2::Sha256::digest(bytes))
 }
 
-/// Reads a document; none when there is none or it makes no sense.
+/// Reads a JSON file; none if it is missing or invalid.
 pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
-/// Writes a document: readers see the old one or the new one, nothing between.
+/// Writes a JSON file atomically.
 pub(crate) fn write_json<T: Serialize>(path: &Path, document: &T) -> io::Result<()> {
     let temporary = path.with_extension("new");
     let mut file = fs::File::create(&temporary)?;

@@ -1,4 +1,4 @@
-//! Why the runtime could not do what it was asked for.
+//! Errors of the runtime.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,142 +7,158 @@ use serde::{Deserialize, Serialize};
 
 use crate::message;
 
-/// Why the runtime could not do what it was asked for. A variant is what a caller can do differently;
-/// `Display` is a message for the user.
+/// An error of the runtime. Each variant is one that a caller handles differently; `Display` is a
+/// message for users.
 ///
-/// Causes are kept as text: a helper process sends its error to the process that started it.
+/// Causes are text: a helper process sends its error to the process that started it. The `String`
+/// of a pull or port error is the cause alone, for callers that add their own context.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum Error {
-    /// The name of a container or an instance can't be used. Choose another.
-    #[error("{0:?} is not a container's name: a-z, 0-9 and -, at most 60.")]
+    /// Name of a container or an instance is invalid. Choose another.
+    #[error(
+        "Invalid name {0:?}: must be 1 to 60 characters of a-z, 0-9 and -, not starting with -."
+    )]
     InvalidName(String),
-    /// The image's name can't be parsed. Correct it.
-    #[error("{image} is not an image's name ({cause}): write registry/name:tag.")]
+    /// Image reference is invalid. Correct it.
+    #[error("Invalid image name {image}: {cause}.")]
     InvalidImageName {
-        /// The name.
+        /// The image reference.
         image: String,
-        /// What the parser says.
+        /// The parser's message.
         cause: String,
     },
-    /// No container starts with so little memory. Raise the limit.
+    /// Memory limit is too low to start a container. Raise it.
     #[error(
-        "{} of ram is too little to start a container: ask for at least 6Mi (amounts of ram are \
-         bytes, write 512Mi or 4Gi).",
+        "Memory limit of {} is below the minimum of 6 MiB. `ram` is in bytes: write 512Mi or 4Gi.",
         message::bytes(*bytes)
     )]
     TooLittleRam {
-        /// The limit that was asked for.
+        /// The requested limit.
         bytes: i64,
     },
-    /// Neither the container nor its image says what to run. Give a command.
+    /// Neither the container nor its image has a command. Set one.
     #[error("{0}")]
     BadCommand(String),
-    /// The image does not have the command. Give another.
+    /// The image lacks the command. Set another.
     #[error("{message}")]
     CommandNotFound {
         /// The command.
         command: String,
-        /// What is wrong, as a sentence.
+        /// What is wrong.
         message: String,
     },
-    /// The command is not executable in the image. Give another.
+    /// The command is not executable. Set another.
     #[error("{message}")]
     CommandNotExecutable {
         /// The command.
         command: String,
-        /// What is wrong, as a sentence.
+        /// What is wrong.
         message: String,
     },
-    /// The registry has no such image. Check name and tag.
-    #[error("The image {image} does not exist in the registry {registry}: check its name and tag.")]
+    /// The registry does not have the image. Check name and tag.
+    #[error("Image {image} not found in registry {registry}.")]
     ImageNotFound {
-        /// The image's name.
+        /// The image reference.
         image: String,
-        /// The registry that was asked.
+        /// The registry.
         registry: String,
     },
-    /// The registry refuses access. Set credentials in [`Options::registries`](crate::Options).
-    #[error(
-        "The registry {registry} does not let us have {image}: set credentials for {registry}, or \
-         check the ones that are set."
-    )]
+    /// No image of this name was loaded for the container's owner. Load it.
+    #[error("Image {image} is not on this machine.")]
+    ImageNotLoaded {
+        /// The image reference.
+        image: String,
+    },
+    /// The image archive is invalid. Create it again.
+    #[error("Invalid image archive: {0}.")]
+    InvalidArchive(String),
+    /// Containers use the image. Stop them.
+    #[error("Image {image} is in use by a container.")]
+    ImageInUse {
+        /// The image reference.
+        image: String,
+    },
+    /// The registry denies access. Set credentials in [`Options::registries`](crate::Options).
+    #[error("Registry {registry} denied access to {image}.")]
     Unauthorised {
-        /// The image's name.
+        /// The image reference.
         image: String,
-        /// The registry that was asked.
+        /// The registry.
         registry: String,
     },
-    /// The registry does not deliver. Retry later; a retry continues what has arrived.
-    #[error("{0}")]
+    /// The registry is unreachable or fails. Retry later; a retry resumes the pull.
+    #[error("Image pull failed: {0}.")]
     RegistryUnavailable(String),
-    /// The registry does not answer in time. Retry later; a retry continues what has arrived.
-    #[error("{0}")]
+    /// The registry does not answer in time. Retry later; a retry resumes the pull.
+    #[error("Image pull failed: {0}.")]
     RegistryTimedOut(String),
-    /// The image is damaged or hostile. Use another image.
-    #[error("{0}")]
+    /// The image is corrupt or malicious. Use another image.
+    #[error("Image pull failed: {0}.")]
     BadImage(String),
-    /// The image is larger than allowed. Use another image.
-    #[error("{0}")]
+    /// The image exceeds a size limit. Use another image.
+    #[error("Image pull failed: {0}.")]
     ImageTooLarge(String),
-    /// The image is built for another platform. Use another image.
-    #[error("{0}")]
+    /// The image is for another platform. Use another image.
+    #[error("Image pull failed: {0}.")]
     WrongPlatform(String),
-    /// The image names a user or a working directory that it does not have. Use another image.
+    /// The image's user or working directory does not exist in the image. Use another image.
     #[error("{0}")]
     BadImageConfig(String),
-    /// Something else listens on the port. Only without a network namespace per container.
+    /// The port is in use on the host network. Only without a network namespace per container.
     #[error(
-        "Port {port} can't be used: {cause}. Containers share this machine's network here; choose \
-         another port or stop what uses it."
+        "Port {port} is not available on the host network: {cause}. Choose another port or stop the \
+         process that uses it."
     )]
     PortInUse {
         /// The port.
         port: u16,
-        /// What the kernel says.
+        /// The kernel's message.
         cause: String,
     },
     /// The container's ports can't be published. Retry.
-    #[error("No port could be opened: {0}.")]
+    #[error("Publishing ports failed: {0}.")]
     PortNotOpened(String),
-    /// Every address of the installation's network is in use. Stop other containers.
-    #[error("The network is full: too many containers run on this machine.")]
+    /// Every address of the container subnet is in use. Stop other containers.
+    #[error(
+        "Network is full: every address of the container subnet is in use. Stop other containers."
+    )]
     NetworkFull,
-    /// The disk is full. Free some space.
-    #[error("{context}: no space is left on the device. Free some, then try again.")]
+    /// The disk is full. Free disk space.
+    #[error("{context}: no space left on device. Free disk space and retry.")]
     NoSpace {
-        /// What failed.
+        /// The operation that failed.
         context: String,
     },
-    /// Another process works with the directory. Use another one.
-    #[error("{} is used by another paddock: give each its own directory.", dir.display())]
+    /// Another process uses the directory. Use another one.
+    #[error("Directory {} is in use by another process. Use another directory.", dir.display())]
     DirectoryInUse {
         /// The directory.
         dir: PathBuf,
     },
-    /// The process lacks a privilege. Run it as root, or privileged.
+    /// A privilege is missing. Run as root, or privileged.
     #[error("{0}")]
     NotPermitted(String),
-    /// The kernel lacks a feature. Load or mount it.
+    /// A kernel feature is missing. Load or mount it.
     #[error("{0}")]
     Unsupported(String),
-    /// A helper process ended early or is stuck. Retry.
+    /// A helper process exited early or hangs. Retry.
     #[error("{0}")]
     Helper(String),
-    /// Processes or files of the container could not be removed. Retry.
-    #[error("The container {0} does not go away.")]
+    /// Processes or files of the container remain. Retry.
+    #[error("Container {0} could not be removed: processes or files remain.")]
     NotRemoved(String),
     /// A system call failed.
     #[error("{context}: {cause}.")]
     Io {
-        /// What failed.
+        /// The operation that failed.
         context: String,
-        /// What the system says.
+        /// The system's message.
         cause: String,
     },
 }
 
 impl Error {
-    /// A failed system call; `context` says what failed, without a full stop.
+    /// A failed system call; `context` names the operation, without a full stop.
     pub(crate) fn io(context: impl Into<String>, cause: impl Into<io::Error>) -> Self {
         let (context, cause) = (context.into(), cause.into());
         match cause.kind() {

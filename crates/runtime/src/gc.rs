@@ -1,4 +1,4 @@
-//! Removes images and layers that no container uses.
+//! Garbage collection of unused images and layers.
 
 use std::collections::HashSet;
 use std::fs;
@@ -7,34 +7,36 @@ use std::time::Duration;
 
 use super::dirs::{Dirs, read_json};
 use super::image::Image;
+use super::image::store::loaded_images;
 use super::{Embedded, lock, plans};
 
-/// What was removed.
+/// What garbage collection removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Freed {
-    /// How many images.
+    /// Number of images.
     pub images: usize,
-    /// How many unpacked layers.
+    /// Number of unpacked layers.
     pub layers: usize,
 }
 
 impl Embedded {
-    /// Removes images that no container uses and that were last fetched longer than `unused_for` ago,
-    /// their layers, and pulls that were cut short. Waits for starts under way.
+    /// Removes unused images that were last pulled longer than `unused_for` ago, their layers, and
+    /// interrupted pulls. Retains loaded images: nothing could pull them again. Waits for starts and
+    /// loads in progress.
     pub async fn gc(&self, unused_for: Duration) -> Freed {
-        let _alone = self.layers.write().await;
+        let _guard = self.layers.write().await;
         lock(&self.images).clear();
         let dirs = self.dirs.clone();
         tokio::task::spawn_blocking(move || collect(&dirs, unused_for)).await.unwrap_or_default()
     }
 
-    /// Does so regularly, for as long as it is polled: to be run beside the agent.
+    /// Collects garbage periodically; never returns.
     pub async fn gc_forever(&self, every: Duration, unused_for: Duration) {
         loop {
             tokio::time::sleep(every).await;
             let Freed { images, layers } = self.gc(unused_for).await;
             if images + layers > 0 {
-                tracing::info!(images, layers, "removed images that nothing uses");
+                tracing::info!(images, layers, "unused images removed");
             }
         }
     }
@@ -55,6 +57,7 @@ fn collect(dirs: &Dirs, unused_for: Duration) -> Freed {
             _ => freed.images += usize::from(fs::remove_file(&entry).is_ok()),
         }
     }
+    layers.extend(loaded_images(dirs).into_iter().flat_map(|loaded| loaded.image.layers));
     for entry in entries(&dirs.layers()) {
         let is_used = entry
             .file_name()
@@ -70,12 +73,12 @@ fn collect(dirs: &Dirs, unused_for: Duration) -> Freed {
     freed
 }
 
-/// First out of sight, then removed: a layer is there whole or not at all.
+/// Renames before removing: a layer exists completely or not at all.
 fn discard(dirs: &Dirs, layer: &Path) -> std::io::Result<()> {
     let name = layer.file_name().unwrap_or_default();
-    let doomed = dirs.temporary().join(name);
-    fs::rename(layer, &doomed)?;
-    fs::remove_dir_all(doomed)
+    let trash = dirs.temporary().join(name);
+    fs::rename(layer, &trash)?;
+    fs::remove_dir_all(trash)
 }
 
 fn is_young(path: &Path, age: Duration) -> bool {

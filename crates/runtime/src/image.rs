@@ -1,30 +1,37 @@
-//! Images: what is known of one that is here, unpacked and ready to be run.
+//! Images that are stored on this host.
 
+mod archive;
 pub(crate) mod fetch;
-mod platform;
+pub(crate) mod load;
+mod local;
+pub(crate) mod platform;
 mod registry;
+pub(crate) mod repack;
+pub(crate) mod store;
 
+pub(crate) use local::is_local_reference;
+pub use local::{is_local, local_name};
 pub use oci_client::Reference;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
 
-/// An image that is here.
+/// An unpacked image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Image {
-    /// The name it was asked for by.
+    /// Its reference.
     pub(crate) name: String,
-    /// The digest of its manifest.
+    /// Digest of its manifest; of its configuration if it was loaded without a manifest.
     pub(crate) digest: String,
-    /// Its unpacked layers by chain id, lowest first.
+    /// Chain ids of its layers, lowest first.
     pub(crate) layers: Vec<String>,
-    /// How its author wants it to be run.
+    /// Its default configuration.
     pub(crate) config: Config,
 }
 
-/// What an image says of itself.
+/// An OCI image configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Document {
+pub(crate) struct ImageConfig {
     #[serde(default)]
     pub(crate) architecture: String,
     #[serde(default)]
@@ -34,13 +41,13 @@ pub(crate) struct Document {
     pub(crate) rootfs: RootFs,
 }
 
-/// The layers as their contents, not as they were packed.
+/// Digests of the uncompressed layers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RootFs {
     pub(crate) diff_ids: Vec<String>,
 }
 
-/// How an image's author wants it to be run. Registries write `null` where they mean nothing.
+/// Default configuration of an image's containers. Registries write `null` for absent fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(crate) struct Config {
@@ -51,20 +58,20 @@ pub(crate) struct Config {
     pub(crate) working_dir: Option<String>,
 }
 
-/// The parts of an image's name.
+/// Parses an image reference.
 pub fn reference(image: &str) -> Result<Reference, Error> {
     let invalid = |cause: String| Error::InvalidImageName { image: image.to_owned(), cause };
     image.parse().map_err(|error: oci_client::ParseError| invalid(error.to_string()))
 }
 
-/// The hexadecimal part of a digest. Nothing else may become a file's name.
+/// The hexadecimal part of a digest. Anything else must not become a file name.
 pub(crate) fn hex_of(digest: &str) -> Option<&str> {
     let hex = digest.strip_prefix("sha256:")?;
     let good = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
     (hex.len() == 64 && hex.chars().all(good)).then_some(hex)
 }
 
-/// The names of unpacked layers: each tells all the layers below it too.
+/// Chain ids of layers: each identifies a layer and all those below it.
 pub(crate) fn chain_ids(diff_ids: &[String]) -> Option<Vec<String>> {
     let mut chains: Vec<String> = Vec::with_capacity(diff_ids.len());
     for diff_id in diff_ids {
@@ -82,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digests_that_could_be_paths_are_none() {
+    fn digests_that_could_be_paths_are_rejected() {
         let good = format!("sha256:{}", "0a".repeat(32));
         assert_eq!(hex_of(&good), Some(&good[7..]));
         for bad in ["sha256:../../etc/passwd", "sha512:aa", "", &good.to_uppercase(), &good[..70]] {
@@ -91,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_tells_the_layers_below() {
+    fn chain_ids_depend_on_the_layers_below() {
         let [a, b] = ["aa", "bb"].map(|x| format!("sha256:{}", x.repeat(32)));
         let ab = chain_ids(&[a.clone(), b.clone()]).unwrap();
         let ba = chain_ids(&[b, a.clone()]).unwrap();

@@ -1,13 +1,15 @@
-//! The embedded runtime: runs OCI images on this machine with nothing but this program and Linux.
+//! Embedded container runtime: runs OCI images on Linux without a daemon or other programs.
 //!
-//! A library, usable without the rest of Paddock (`README.md`). It knows one machine and its containers,
-//! and nothing of deployments, agents or control planes. "The server" is the process that uses it.
+//! A library, usable without the rest of Paddock (`README.md`). It manages the containers of one
+//! machine and has no notion of deployments, agents or control planes. "The server" is the process
+//! that uses it.
 //!
-//! The server's own process never forks, mounts or unpacks: a *fetcher* brings images, a *shim* per
-//! container runs it, a *porter* holds its published ports, and both outlive the server. What there is
-//! is told by files and by locks that a living shim or porter holds, so that a server that was killed
-//! finds everything again.
+//! The server's process never forks, mounts or unpacks. A *fetcher* process pulls or loads images, a *shim*
+//! per container runs it, and a *forwarder* per container publishes its ports; shims and forwarders
+//! outlive the server. State is in files, liveness in locks that a shim or forwarder holds, so that
+//! a restarted server adopts every container.
 
+mod builtin;
 mod cgroup;
 mod child;
 mod condition;
@@ -15,6 +17,7 @@ mod container;
 mod credentials;
 mod dirs;
 mod error;
+mod forwarder;
 mod gc;
 mod image;
 mod logs;
@@ -22,7 +25,6 @@ pub mod message;
 mod network;
 mod options;
 mod plan;
-mod porter;
 mod probe;
 mod raw;
 mod running;
@@ -34,64 +36,68 @@ mod unpack;
 use std::fs::File;
 
 use base::Instant;
-use base::locks::{Locks, lock, one_of};
+use base::locks::{Locks, lock, named_lock};
 use rustix::fs::{FlockOperation, flock};
 use tokio::sync::{OwnedMutexGuard, RwLock, Semaphore};
 
 use dirs::{Dirs, read_json};
 use image::Image;
-use plan::{Place, Plan};
+use plan::{Bundle, Plan};
 
+pub use builtin::{BUILTIN_IMAGE, builtin_archive, builtin_image};
 pub use child::child_main;
 pub use condition::Condition;
 pub use container::{Container, check_ram};
 pub use credentials::Credentials;
 pub use error::Error;
 pub use gc::Freed;
-pub use image::{Reference, reference};
+pub use image::repack::{Repack, repack};
+pub use image::{Reference, is_local, local_name, reference};
 pub use logs::LogStream;
 pub use options::{Network, Options};
-pub use running::Listed;
+pub use running::ContainerStatus;
 
-/// How many images are fetched at once.
+/// Maximum number of concurrent image pulls.
 const MAX_FETCHES: usize = 16;
 
-/// The runtime. Dropping it leaves containers running and their ports open.
+/// The container runtime. Dropping it leaves containers running and their ports published.
 pub struct Embedded {
     options: Options,
     dirs: Dirs,
-    own_network: bool,
+    has_own_network: bool,
     network: tokio::sync::Mutex<network::Network>,
-    /// Held while something is done with a container.
-    names: Locks<()>,
-    /// Held while an image is fetched: the one of a moment ago will do.
+    /// One lock per container, held during an operation on it.
+    container_locks: Locks<()>,
+    /// One lock per image, held during its pull; caches a recent result.
     images: Locks<Option<(Instant, Image)>>,
     fetches: Semaphore,
-    /// Shared by those who are about to use layers, taken alone by who removes them.
+    /// Read-locked by starts and loads, which use layers; write-locked by garbage collection.
     layers: RwLock<()>,
-    /// Held as long as this lives: two of us in one directory would undo each other's work.
+    /// Exclusive lock on the directory: a second process would undo this one's work.
     _lock: File,
 }
 
 impl Embedded {
-    /// Finds out whether it can work here, and takes up again what runs.
+    /// Checks that the host supports containers, then adopts the running ones.
     ///
-    /// The error says exactly why not and what to do.
+    /// The error says what is missing and how to provide it.
     pub async fn probe(options: Options) -> Result<Embedded, Error> {
         container::check_name(&options.instance)?;
         let dirs = Dirs(options.dir.clone());
-        let lock = open(&dirs)?;
-        let abilities = probe::probe(&options).await?;
+        let lock = lock_directory(&dirs)?;
+        let capabilities = probe::probe(&options).await?;
         cgroup::check(&options.instance)?;
-        let own_network = match (options.network, abilities.own_network) {
+        let has_own_network = match (options.network, capabilities.has_own_network) {
             (Network::Host, _) => false,
             (Network::Auto, false) => {
-                tracing::warn!("containers share the machine's network: it allows no other");
+                tracing::warn!(
+                    "containers share the host network: network namespaces are not permitted"
+                );
                 false
             }
             (Network::Own, false) => {
-                let why = "This process may not make network namespaces: it lacks \
-                           CAP_SYS_ADMIN; inside a container, start it privileged.";
+                let why = "Network namespaces are not permitted: CAP_SYS_ADMIN is missing. Inside a \
+                           container, run privileged.";
                 return Err(Error::NotPermitted(why.to_owned()));
             }
             (_, true) => true,
@@ -102,9 +108,9 @@ impl Embedded {
             network::Network::open(&options.dir, &options.instance, options.egress, &links);
         let embedded = Embedded {
             dirs,
-            own_network,
+            has_own_network,
             network: tokio::sync::Mutex::new(network),
-            names: Locks::default(),
+            container_locks: Locks::default(),
             images: Locks::default(),
             fetches: Semaphore::new(MAX_FETCHES),
             layers: RwLock::default(),
@@ -115,69 +121,68 @@ impl Embedded {
         Ok(embedded)
     }
 
-    /// Makes sure that what runs can be reached, and throws away what was left half done.
+    /// Republishes the ports of running containers and removes leftovers of interrupted operations.
     async fn resume(&self, plans: &[Plan]) {
         let _ = std::fs::remove_dir_all(self.dirs.temporary());
         let _ = self.dirs.create();
-        for name in names(&self.dirs) {
+        for name in container_names(&self.dirs) {
             if !plans.iter().any(|plan| plan.container.name == name) {
                 self.remove(&name).await;
             }
         }
         if plans.iter().any(|plan| plan.link.is_some())
-            && let Err(error) = self.network.lock().await.ensure().await
+            && let Err(error) = self.network.lock().await.ensure_bridge().await
         {
-            tracing::error!(%error, "containers of before can't be reached");
+            tracing::error!(%error, "restoring the bridge failed, containers are unreachable");
         }
         for plan in plans {
-            let place = self.place(&plan.container.name);
-            if running::is_alive(&place)
-                && let Err(error) = self.publish(&place, plan.clone()).await
+            let bundle = self.bundle(&plan.container.name);
+            if running::is_alive(&bundle)
+                && let Err(error) = self.publish(&bundle, plan.clone()).await
             {
-                tracing::error!(container = plan.container.name, %error, "it can't be reached");
+                tracing::error!(container = plan.container.name, %error, "publishing ports failed");
             }
         }
     }
 
-    /// Makes sure that a living container's ports lead to it, the same as before if they are free;
-    /// all its endpoints.
-    async fn publish(&self, place: &Place, mut plan: Plan) -> Result<Vec<String>, Error> {
+    /// Publishes the ports of a running container, the same as before if they are free. Returns all
+    /// endpoints.
+    async fn publish(&self, bundle: &Bundle, mut plan: Plan) -> Result<Vec<String>, Error> {
         if let Some(link) = &plan.link
             && !plan.container.ports.is_empty()
-            && running::is_alive(place)
+            && running::is_alive(bundle)
         {
-            let ports = self.porter(place, &plan, link).await?;
+            let ports = self.ensure_forwarder(bundle, &plan, link).await?;
             if ports != plan.published {
                 if !plan.published.is_empty() {
-                    let (container, before) = (&plan.container.name, &plan.published);
-                    tracing::warn!(container, ?before, ?ports, "its ports are others than before");
+                    let (container, old) = (&plan.container.name, &plan.published);
+                    tracing::warn!(container, ?old, new = ?ports, "published ports changed");
                 }
                 plan.published = ports;
-                dirs::write_json(&place.plan(), &plan).map_err(porter::unopened)?;
+                dirs::write_json(&bundle.plan(), &plan).map_err(forwarder::not_opened)?;
             }
         }
         Ok(endpoints(&plan))
     }
 
-    fn place(&self, name: &str) -> Place {
-        Place(self.dirs.container(name))
+    fn bundle(&self, name: &str) -> Bundle {
+        Bundle(self.dirs.container(name))
     }
 
     fn cgroup(&self, name: &str) -> String {
         format!("/paddock-{}/{name}", self.options.instance)
     }
 
-    /// Waits until nobody else does something with this container.
-    async fn alone(&self, name: &str) -> OwnedMutexGuard<()> {
-        one_of(&self.names, name).lock_owned().await
+    /// Acquires the lock of a container.
+    async fn lock_container(&self, name: &str) -> OwnedMutexGuard<()> {
+        named_lock(&self.container_locks, name).lock_owned().await
     }
 }
 
-/// Makes the directory ours.
-fn open(dirs: &Dirs) -> Result<File, Error> {
+/// Creates the directory and acquires its exclusive lock.
+fn lock_directory(dirs: &Dirs) -> Result<File, Error> {
     let dir = &dirs.0;
-    let failed =
-        |error| Error::io(format!("{} can't be used by the runtime", dir.display()), error);
+    let failed = |error| Error::io(format!("Cannot use directory {}", dir.display()), error);
     dirs.create().map_err(failed)?;
     let file = File::create(dirs.lock()).map_err(failed)?;
     flock(&file, FlockOperation::NonBlockingLockExclusive)
@@ -185,8 +190,8 @@ fn open(dirs: &Dirs) -> Result<File, Error> {
     Ok(file)
 }
 
-/// The names of the containers that exist in some way.
-fn names(dirs: &Dirs) -> Vec<String> {
+/// Names of all containers, including incomplete ones.
+fn container_names(dirs: &Dirs) -> Vec<String> {
     std::fs::read_dir(dirs.containers())
         .into_iter()
         .flatten()
@@ -195,13 +200,13 @@ fn names(dirs: &Dirs) -> Vec<String> {
         .collect()
 }
 
-/// The plans of the containers that exist.
+/// Plans of all containers.
 fn plans(dirs: &Dirs) -> Vec<Plan> {
-    let plan = |name: &String| read_json(&Place(dirs.container(name)).plan());
-    names(dirs).iter().filter_map(plan).collect()
+    let plan = |name: &String| read_json(&Bundle(dirs.container(name)).plan());
+    container_names(dirs).iter().filter_map(plan).collect()
 }
 
-/// Where a container's ports can be reached.
+/// Host addresses of a container's published ports.
 fn endpoints(plan: &Plan) -> Vec<String> {
     let ports = if plan.link.is_some() { &plan.published } else { &plan.container.ports };
     ports.iter().map(|port| format!("127.0.0.1:{port}")).collect()

@@ -1,8 +1,8 @@
-//! The containers' network: a bridge per installation, a cable to each container.
+//! Container network: a bridge per installation, a veth pair per container.
 //!
-//! Containers reach the machine and, through it, the world, but not each other: they may belong to
-//! different tenants. The machine reaches them by their addresses; users reach them through
-//! porters on its loopback.
+//! Containers reach the host and, with egress, other hosts, but not each other: they may belong to
+//! different tenants. The host reaches them by their addresses; users reach them through port
+//! forwarders on the host's loopback.
 
 pub(crate) mod attach;
 mod egress;
@@ -19,28 +19,29 @@ use super::dirs::{key, read_json, write_json};
 use super::plan::Link;
 use crate::Error;
 
-/// Networks are taken from 10.64.0.0/10, each with room for some 4,000 containers.
+/// Subnets are chosen from 10.64.0.0/10; each has some 4,000 addresses.
 const FIRST: u32 = u32::from_be_bytes([10, 64, 0, 0]);
 const PREFIX: u8 = 20;
 const SIZE: u32 = 1 << (32 - PREFIX as u32);
 const NETWORKS: u32 = 1 << (PREFIX as u32 - 10);
 
-/// The network of this installation: its plan on disk, and which places are taken.
+/// The network of this installation: its subnet and its allocated addresses.
 pub(crate) struct Network {
     file: PathBuf,
     id: String,
     egress: bool,
+    /// First address of the subnet.
     base: Option<u32>,
-    /// Is the bridge there, as far as this process knows?
+    /// State of the bridge, as far as this process knows.
     bridge: Bridge,
-    taken: BTreeSet<u32>,
+    allocated: BTreeSet<u32>,
 }
 
-/// A start can be given up at any point: what was begun is not yet done, and not nothing.
+/// A start can be cancelled at any point, so creation of the bridge may be incomplete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Bridge {
     Unknown,
-    Begun,
+    Creating,
     Ready,
 }
 
@@ -50,80 +51,80 @@ struct Saved {
 }
 
 impl Network {
-    /// The network of before, if there was one. `links` are the places of containers that exist.
+    /// Loads the persisted network. `links` are the attachments of existing containers.
     pub(crate) fn open(dir: &Path, instance: &str, egress: bool, links: &[Link]) -> Self {
         let file = dir.join("network.json");
         let base = read_json(&file).map(|Saved { base }| base);
         let id = key(instance)[..8].to_owned();
-        let (bridge, taken) = (Bridge::Unknown, BTreeSet::new());
-        let mut network = Self { file, id, egress, base, bridge, taken };
+        let (bridge, allocated) = (Bridge::Unknown, BTreeSet::new());
+        let mut network = Self { file, id, egress, base, bridge, allocated };
         for link in links {
-            network.taken.insert(u32::from(link.address) % SIZE);
+            network.allocated.insert(u32::from(link.address) % SIZE);
         }
         network
     }
 
-    /// A place for one more container; the bridge is there when this returns.
-    pub(crate) async fn take(&mut self) -> Result<Link, Error> {
-        let base = self.ensure().await?;
-        let place =
-            (2..SIZE - 1).find(|place| !self.taken.contains(place)).ok_or(Error::NetworkFull)?;
-        self.taken.insert(place);
+    /// Allocates an address for a container, after ensuring the bridge.
+    pub(crate) async fn allocate(&mut self) -> Result<Link, Error> {
+        let base = self.ensure_bridge().await?;
+        let host =
+            (2..SIZE - 1).find(|host| !self.allocated.contains(host)).ok_or(Error::NetworkFull)?;
+        self.allocated.insert(host);
         Ok(Link {
-            bridge: self.bridge(),
-            host_end: format!("pd{}{place:x}", &self.id[..6]),
-            address: Ipv4Addr::from(base + place),
+            bridge: self.bridge_name(),
+            host_end: format!("pd{}{host:x}", &self.id[..6]),
+            address: Ipv4Addr::from(base + host),
             prefix: PREFIX,
             gateway: Ipv4Addr::from(base + 1),
         })
     }
 
-    /// Gives a place back.
-    pub(crate) async fn give_back(&mut self, link: &Link) {
+    /// Releases an address and removes the veth pair.
+    pub(crate) async fn release(&mut self, link: &Link) {
         if let Err(error) = netlink::remove(&link.host_end).await {
-            tracing::warn!(%error, link = link.host_end, "a container's cable could not be removed");
+            tracing::warn!(%error, link = link.host_end, "removing a veth pair failed");
         }
-        self.taken.remove(&(u32::from(link.address) % SIZE));
+        self.allocated.remove(&(u32::from(link.address) % SIZE));
     }
 
-    /// Removes the bridge if no container uses it: what rests leaves no trace.
-    pub(crate) async fn tidy(&mut self) {
-        if !self.taken.is_empty() || self.bridge == Bridge::Unknown {
+    /// Removes the bridge if no container uses it.
+    pub(crate) async fn remove_unused_bridge(&mut self) {
+        if !self.allocated.is_empty() || self.bridge == Bridge::Unknown {
             return;
         }
-        egress::forbid(&self.id).await;
-        match netlink::remove(&self.bridge()).await {
+        egress::disable(&self.id).await;
+        match netlink::remove(&self.bridge_name()).await {
             Ok(()) => self.bridge = Bridge::Unknown,
-            Err(error) => tracing::warn!(%error, "the containers' bridge could not be removed"),
+            Err(error) => tracing::warn!(%error, "removing the bridge failed"),
         }
     }
 
-    /// Makes the bridge be there, also after a reboot.
-    pub(crate) async fn ensure(&mut self) -> Result<u32, Error> {
-        let bridge = self.bridge();
-        let failed = |error| Error::io("The containers' bridge could not be made", error);
+    /// Creates the bridge unless it exists, for example after a reboot.
+    pub(crate) async fn ensure_bridge(&mut self) -> Result<u32, Error> {
+        let bridge = self.bridge_name();
+        let failed = |error| Error::io("Creating the bridge failed", error);
         let base = match self.base {
             Some(base) => base,
-            None => self.choose().await.map_err(failed)?,
+            None => self.choose_subnet().await.map_err(failed)?,
         };
         if self.bridge == Bridge::Ready {
             return Ok(base);
         }
-        self.bridge = Bridge::Begun;
-        netlink::bridge(&bridge, Ipv4Addr::from(base + 1), PREFIX).await.map_err(failed)?;
+        self.bridge = Bridge::Creating;
+        netlink::ensure_bridge(&bridge, Ipv4Addr::from(base + 1), PREFIX).await.map_err(failed)?;
         if self.egress {
-            egress::allow(&self.id, &bridge, Ipv4Addr::from(base), PREFIX).await;
+            egress::enable(&self.id, &bridge, Ipv4Addr::from(base), PREFIX).await;
         }
         self.bridge = Bridge::Ready;
         Ok(base)
     }
 
-    fn bridge(&self) -> String {
+    fn bridge_name(&self) -> String {
         format!("pd-{}", self.id)
     }
 
-    /// Chooses addresses that nothing on this machine uses, and remembers them.
-    async fn choose(&mut self) -> std::io::Result<u32> {
+    /// Chooses a subnet that this host does not use, and persists it.
+    async fn choose_subnet(&mut self) -> std::io::Result<u32> {
         let used = netlink::addresses().await?;
         let start = u32::from_str_radix(&self.id, 16).unwrap_or(0);
         let base = (0..NETWORKS)
@@ -136,7 +137,7 @@ impl Network {
     }
 }
 
-/// Do our network at `base` and another one have addresses in common?
+/// Whether the subnet at `base` and another network have addresses in common.
 fn overlap(base: u32, other: Ipv4Addr, prefix: u8) -> bool {
     let shorter = u32::from(PREFIX.min(prefix));
     let mask = u32::MAX.checked_shl(32 - shorter).unwrap_or(0);
@@ -148,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn networks_that_overlap() {
+    fn overlapping_networks_are_detected() {
         let base = FIRST;
         for (other, prefix, expected) in [
             ([10, 64, 0, 1], 32, true),

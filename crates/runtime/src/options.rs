@@ -1,4 +1,4 @@
-//! What the embedded runtime is told once, when it starts.
+//! Configuration of the embedded runtime.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -6,62 +6,62 @@ use std::time::Duration;
 
 use crate::credentials::Credentials;
 
-/// Which network containers get.
+/// Network mode of containers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Network {
-    /// Their own if this machine allows it, else the machine's.
+    /// A network namespace per container if the host permits it, else the host network.
     #[default]
     Auto,
-    /// Their own: a network namespace each, joined by a bridge that belongs to this installation.
+    /// A network namespace per container, joined by a bridge of this installation.
     Own,
-    /// The machine's. No isolation; two containers can't listen on the same port.
+    /// The host network. No isolation; two containers can't listen on the same port.
     Host,
 }
 
-/// How the runtime behaves.
+/// Configuration of the runtime.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where images and containers are kept. One process at a time works with it.
+    /// Data directory for images and containers. One process at a time uses it.
     pub dir: PathBuf,
-    /// Tells this installation's cgroups and links from those of others; `a-z0-9-`, at most 20.
+    /// Distinguishes the cgroups and links of installations on one host; `a-z0-9-`, at most 20.
     pub instance: String,
-    /// The program to run as fetcher, shim and porter; it must call [`child_main`](super::child_main) first.
+    /// Program to run as helper process; it must call [`child_main`](super::child_main) first.
     pub program: PathBuf,
-    /// The largest image, packed or unpacked.
+    /// Maximum image size, compressed or unpacked.
     pub max_image_bytes: u64,
-    /// The most files and directories of an image.
+    /// Maximum number of files and directories of an image.
     pub max_image_entries: u64,
-    /// Credentials by registry, written as in image names: `registry.local:5000`.
+    /// Credentials by registry, as written in image references: `registry.local:5000`.
     pub registries: BTreeMap<String, Credentials>,
-    /// How long a whole pull may take.
+    /// Timeout of a whole pull.
     pub pull_timeout: Duration,
-    /// How long a registry may be silent.
+    /// Timeout of a single read from a registry.
     pub read_timeout: Duration,
-    /// How long a container has between SIGTERM and SIGKILL.
+    /// Grace period between SIGTERM and SIGKILL.
     pub stop_grace: Duration,
-    /// How long the first wait before a restart is; each further one is twice as long.
-    pub restart_first: Duration,
-    /// How long the waits before restarts get at most.
-    pub restart_most: Duration,
-    /// How large one log file gets before the next one begins.
+    /// First restart backoff; each further one doubles.
+    pub restart_backoff: Duration,
+    /// Maximum restart backoff.
+    pub max_restart_backoff: Duration,
+    /// Size at which a log file is rotated.
     pub max_log_bytes: u64,
-    /// How many log files of a container are kept.
+    /// Number of log files retained per container.
     pub log_files: u32,
-    /// How many processes and threads a container may have.
+    /// Maximum number of processes and threads of a container.
     pub max_pids: i64,
-    /// Which network containers get.
+    /// Network mode of containers.
     pub network: Network,
-    /// May containers reach the world? Needs `nft` or `iptables` on this machine.
+    /// Whether containers have egress to other hosts. Needs `nft` or `iptables`.
     pub egress: bool,
 }
 
 impl Options {
-    /// The usual behaviour, for what is kept in `dir`.
+    /// The defaults, with data in `dir`.
     pub fn new(dir: impl Into<PathBuf>, instance: impl Into<String>) -> Self {
         Self {
             dir: dir.into(),
             instance: instance.into(),
-            // Not its path: an upgrade may have put another file there meanwhile.
+            // Not its path: an upgrade may have replaced the file.
             program: PathBuf::from("/proc/self/exe"),
             max_image_bytes: 8 << 30,
             max_image_entries: 1_000_000,
@@ -69,8 +69,8 @@ impl Options {
             pull_timeout: Duration::from_mins(15),
             read_timeout: Duration::from_secs(30),
             stop_grace: Duration::from_secs(10),
-            restart_first: Duration::from_secs(1),
-            restart_most: Duration::from_mins(5),
+            restart_backoff: Duration::from_secs(1),
+            max_restart_backoff: Duration::from_mins(5),
             max_log_bytes: 10 << 20,
             log_files: 4,
             max_pids: 1024,

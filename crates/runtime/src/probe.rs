@@ -1,4 +1,4 @@
-//! Finds out what works on this machine, by trying it in a child process.
+//! Checks what the host supports, by trying it in a helper process.
 
 use std::fs;
 use std::path::Path;
@@ -12,18 +12,18 @@ use super::network::attach;
 use super::options::Options;
 use super::unpack::overlay;
 
-/// What works.
+/// What the host supports.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(crate) struct Abilities {
-    /// Can containers have a network of their own?
-    pub(crate) own_network: bool,
+pub(crate) struct Capabilities {
+    /// Whether network namespaces are permitted.
+    pub(crate) has_own_network: bool,
 }
 
-/// Tries; the error says what is missing and what to do.
-pub(crate) async fn probe(options: &Options) -> Result<Abilities, Error> {
+/// Runs the checks; the error says what is missing and how to provide it.
+pub(crate) async fn probe(options: &Options) -> Result<Capabilities, Error> {
     if !rustix::process::geteuid().is_root() {
-        let why = "The embedded runtime needs root to make containers: start paddock as root, \
-                   or use Docker or Podman with --runtime docker.";
+        let why = "The embedded runtime needs root: start paddock as root, or use Docker or Podman \
+                   with --runtime docker.";
         return Err(Error::NotPermitted(why.to_owned()));
     }
     let output = tokio::process::Command::new(&options.program)
@@ -35,39 +35,39 @@ pub(crate) async fn probe(options: &Options) -> Result<Abilities, Error> {
         .kill_on_drop(true)
         .output()
         .await
-        .map_err(|error| Error::io("The embedded runtime can't start its own program", error))?;
+        .map_err(|error| Error::io("Starting the probe failed", error))?;
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| {
-        let why = format!("The embedded runtime's probe ended with {}.", output.status);
+        let why = format!("Probe failed: {}.", output.status);
         Err(Error::Helper(why))
     })
 }
 
-/// The child.
+/// Entry point of the helper process.
 pub(crate) fn child(directory: &Path) -> ExitCode {
     let work = directory.join(format!("tmp/probe-{}", std::process::id()));
-    let answer = attempt(&work);
+    let response = run_checks(&work);
     let _ = fs::remove_dir_all(&work);
-    match serde_json::to_writer(std::io::stdout().lock(), &answer) {
+    match serde_json::to_writer(std::io::stdout().lock(), &response) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
 }
 
-fn attempt(work: &Path) -> Result<Abilities, Error> {
-    overlay::own_mounts().map_err(|error| {
+fn run_checks(work: &Path) -> Result<Capabilities, Error> {
+    overlay::new_mount_namespace().map_err(|error| {
         Error::NotPermitted(format!(
-            "This process may not make mount namespaces ({error}): it lacks CAP_SYS_ADMIN; inside \
-             a container, start it privileged."
+            "Mount namespaces are not permitted ({error}): CAP_SYS_ADMIN is missing. Inside a \
+            container, run privileged."
         ))
     })?;
     mount(work).map_err(|error| {
         Error::Unsupported(format!(
-            "overlayfs does not work in {} ({error}): load it with `modprobe overlay`, and keep \
-             the data directory on a local file system such as ext4 or xfs.",
+            "overlayfs does not work in {} ({error}). Load it with `modprobe overlay` and keep the \
+            data directory on a local file system such as ext4 or xfs.",
             work.parent().unwrap_or(work).display()
         ))
     })?;
-    Ok(Abilities { own_network: attach::isolate().is_ok() })
+    Ok(Capabilities { has_own_network: attach::new_network_namespace().is_ok() })
 }
 
 fn mount(work: &Path) -> std::io::Result<()> {

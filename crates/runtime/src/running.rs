@@ -1,4 +1,4 @@
-//! What runs, and how it ends.
+//! Lists containers and watches their condition.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -11,59 +11,61 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::dirs::read_json;
-use super::plan::{End, Phase, Place, Plan, State, boot_id};
-use super::{Condition, Container, Embedded, cgroup, endpoints, message, one_of, plans, porter};
+use super::plan::{Bundle, End, Phase, Plan, State, boot_id};
+use super::{
+    Condition, Container, Embedded, cgroup, endpoints, forwarder, message, named_lock, plans,
+};
 
-/// How often a state is looked at: a restart that is faster is not seen.
-pub(super) const LOOK: Duration = Duration::from_millis(200);
+/// Poll interval of state files; a faster restart goes unnoticed.
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// How long until ports that could not be opened again are tried again.
-const MEND_AGAIN: Duration = Duration::from_secs(5);
+/// Pause before another attempt to publish ports.
+const PUBLISH_RETRY: Duration = Duration::from_secs(5);
 
-/// A container of ours that exists.
+/// Status of a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
-    /// What it was started as.
+pub struct ContainerStatus {
+    /// Its specification.
     pub container: Container,
-    /// Does it run, or wait to be started again?
+    /// Whether it runs or waits for its restart.
     pub is_running: bool,
-    /// Its first process, while it runs.
+    /// Its pid 1, while it runs.
     pub pid: Option<i32>,
-    /// How often it was started again.
+    /// Number of restarts.
     pub restarts: u32,
-    /// How it ended the last time.
+    /// Message of its last exit.
     pub last_reason: Option<String>,
-    /// The exit code with which it ended the last time.
+    /// Exit code of its last exit.
     pub last_code: Option<i32>,
-    /// Was one of its processes killed for lack of memory before that?
+    /// Whether one of its processes was OOM-killed before that exit.
     pub is_oom: bool,
-    /// How long it waits until it is started again.
+    /// Backoff before its next restart.
     pub wait_ms: u64,
-    /// Was its supervisor killed, so that nobody knows how it ended?
+    /// Whether its shim was killed, so that its exit is unknown.
     pub is_lost: bool,
-    /// Where its ports can be reached.
+    /// Host addresses of its published ports.
     pub endpoints: Vec<String>,
 }
 
 impl Embedded {
-    /// What of ours exists.
-    pub fn list(&self) -> Vec<Listed> {
+    /// Lists all containers.
+    pub fn list(&self) -> Vec<ContainerStatus> {
         plans(&self.dirs).into_iter().map(|plan| self.describe(plan)).collect()
     }
 
-    /// A container of ours, if it exists.
-    pub fn get(&self, name: &str) -> Option<Listed> {
+    /// Returns a container's status, if it exists.
+    pub fn get(&self, name: &str) -> Option<ContainerStatus> {
         super::container::check_name(name).ok()?;
-        read_json(&self.place(name).plan()).map(|plan| self.describe(plan))
+        read_json(&self.bundle(name).plan()).map(|plan| self.describe(plan))
     }
 
-    fn describe(&self, plan: Plan) -> Listed {
-        let place = self.place(&plan.container.name);
-        // In this order: a shim says how it ended before it ends.
-        let is_running = plan.boot == boot_id() && is_alive(&place);
-        let state: State = read_json(&place.state()).unwrap_or_default();
+    fn describe(&self, plan: Plan) -> ContainerStatus {
+        let bundle = self.bundle(&plan.container.name);
+        // In this order: a shim writes the exit before it ends.
+        let is_running = plan.boot == boot_id() && is_alive(&bundle);
+        let state: State = read_json(&bundle.state()).unwrap_or_default();
         let last = state.last.as_ref();
-        Listed {
+        ContainerStatus {
             is_running,
             pid: state.pid.filter(|_| is_running),
             restarts: state.restarts,
@@ -77,158 +79,160 @@ impl Embedded {
         }
     }
 
-    /// Returns when a container is doing differently than `seen`.
+    /// Returns when the condition of a container differs from `last`.
     ///
-    /// One whose supervisor was killed ended with it. If it shall be started again then that happens
-    /// here, since nobody else is left to do it.
-    pub async fn changed(&self, name: &str, seen: &Condition) -> Condition {
+    /// A container ends with its shim. If the restart policy demands a restart after the shim was
+    /// killed, this call performs it: no shim is left to do so.
+    pub async fn changed(&self, name: &str, last: &Condition) -> Condition {
         if super::container::check_name(name).is_err() {
-            return Condition::Failed(format!("There is no container {name:?}."));
+            return Condition::Failed(format!("Container {name:?} does not exist."));
         }
-        let place = self.place(name);
+        let bundle = self.bundle(name);
         loop {
-            let version = version(&place);
-            match look(&place) {
-                Look::Is(now) if now != *seen => return now,
-                Look::Is(_) if self.mend(name, &place).await => {}
-                Look::Is(_) => unlike(&place, version).await,
-                Look::Soon => tokio::time::sleep(Duration::from_millis(20)).await,
-                Look::Lost => return self.lost(name, seen).await,
+            let version = version(&bundle);
+            match observe(&bundle) {
+                Observation::Settled(now) if now != *last => return now,
+                Observation::Settled(_) if self.repair_forwarder(name, &bundle).await => {}
+                Observation::Settled(_) => wait_for_change(&bundle, version).await,
+                Observation::Transient => tokio::time::sleep(Duration::from_millis(20)).await,
+                Observation::Lost => return self.restart_lost(name, last).await,
             }
         }
     }
 
-    /// Puts another porter in the place of one that was killed; was there something to do?
-    async fn mend(&self, name: &str, place: &Place) -> bool {
-        // Who is doing something with the container looks after its ports as well.
-        let Ok(alone) = one_of(&self.names, name).try_lock_owned() else { return false };
-        if !porter::is_lost(place) || !is_alive(place) {
+    /// Replaces a killed forwarder. Returns whether one was killed.
+    async fn repair_forwarder(&self, name: &str, bundle: &Bundle) -> bool {
+        // An operation on the container that is under way publishes its ports itself.
+        let Ok(guard) = named_lock(&self.container_locks, name).try_lock_owned() else {
+            return false;
+        };
+        if !forwarder::is_lost(bundle) || !is_alive(bundle) {
             return false;
         }
-        let Some(plan) = read_json::<Plan>(&place.plan()) else { return false };
-        tracing::warn!(container = name, "its porter was killed, starting another one");
-        if let Err(error) = self.publish(place, plan).await {
-            tracing::error!(container = name, %error, "it can't be reached");
-            drop(alone);
-            tokio::time::sleep(MEND_AGAIN).await;
+        let Some(plan) = read_json::<Plan>(&bundle.plan()) else { return false };
+        tracing::warn!(container = name, "port forwarder was killed, starting another");
+        if let Err(error) = self.publish(bundle, plan).await {
+            tracing::error!(container = name, %error, "publishing ports failed");
+            drop(guard);
+            tokio::time::sleep(PUBLISH_RETRY).await;
         }
         true
     }
 
-    async fn lost(&self, name: &str, seen: &Condition) -> Condition {
+    async fn restart_lost(&self, name: &str, last: &Condition) -> Condition {
         let group = self.cgroup(name);
         let _ = tokio::task::spawn_blocking(move || cgroup::remove(&group)).await;
-        let plan: Option<Plan> = read_json(&self.place(name).plan());
+        let plan: Option<Plan> = read_json(&self.bundle(name).plan());
         let container = plan.map(|plan| plan.container);
-        let again = container.filter(|container| container.restart != Restart::Never);
-        let Some(container) = again else {
-            return Condition::Failed(
-                "Its supervisor was killed, and it with it: start it again.".to_owned(),
-            );
+        let restarts = container.filter(|container| container.restart != Restart::Never);
+        let Some(container) = restarts else {
+            return Condition::Failed("Shim was killed, and the container with it.".to_owned());
         };
-        if !matches!(seen, Condition::Restarting { .. }) {
-            let killed = "Its supervisor was killed, and it with it.";
-            let reason = message::restarting(killed, self.options.restart_first, 1);
+        if !matches!(last, Condition::Restarting { .. }) {
+            let killed = "Shim was killed, and the container with it.";
+            let reason = message::restarting(killed, self.options.restart_backoff, 1);
             return Condition::Restarting { reason };
         }
-        tokio::time::sleep(self.options.restart_first).await;
+        tokio::time::sleep(self.options.restart_backoff).await;
         Condition::after_start(self.start(&container).await)
     }
 }
 
-/// What a container's files say.
-enum Look {
-    Is(Condition),
-    /// It is about to be something.
-    Soon,
-    /// Its shim is gone and has not said how it ended.
+/// State of a container according to its files.
+enum Observation {
+    Settled(Condition),
+    /// The condition is about to be written.
+    Transient,
+    /// The shim ended without recording an exit.
     Lost,
 }
 
-fn look(place: &Place) -> Look {
-    // In this order: a shim says how it ended before it ends.
-    let is_alive = is_alive(place);
-    let state: Option<State> = read_json(&place.state());
+fn observe(bundle: &Bundle) -> Observation {
+    // In this order: a shim writes the exit before it ends.
+    let is_alive = is_alive(bundle);
+    let state: Option<State> = read_json(&bundle.state());
     let Some(state) = state else {
-        let absent = || Condition::Failed("It does not run on this machine.".to_owned());
-        return if is_alive { Look::Soon } else { Look::Is(absent()) };
+        let missing = Condition::Failed("Container does not exist on this machine.".to_owned());
+        return if is_alive { Observation::Transient } else { Observation::Settled(missing) };
     };
     match state.phase {
-        Phase::Ended => Look::Is(ending(state.last)),
-        _ if !is_alive => Look::Lost,
-        Phase::Starting => Look::Soon,
-        Phase::Waiting => Look::Is(Condition::Restarting { reason: restarting(&state) }),
+        Phase::Ended => Observation::Settled(exit_condition(state.last)),
+        _ if !is_alive => Observation::Lost,
+        Phase::Starting => Observation::Transient,
+        Phase::Waiting => {
+            Observation::Settled(Condition::Restarting { reason: restart_message(&state) })
+        }
         Phase::Running => {
-            let plan: Option<Plan> = read_json(&place.plan());
+            let plan: Option<Plan> = read_json(&bundle.plan());
             let endpoints = plan.as_ref().map(endpoints).unwrap_or_default();
-            Look::Is(Condition::Running { endpoints })
+            Observation::Settled(Condition::Running { endpoints })
         }
     }
 }
 
-fn ending(end: Option<End>) -> Condition {
+fn exit_condition(end: Option<End>) -> Condition {
     match end {
         Some(End { code: Some(0), .. }) => Condition::Completed,
         Some(End { reason, .. }) => Condition::Failed(reason),
-        None => Condition::Failed("It ended, and nobody knows how.".to_owned()),
+        None => Condition::Failed("Exited with an unknown code.".to_owned()),
     }
 }
 
-fn restarting(state: &State) -> String {
-    let ended = state.last.as_ref().map_or("It ended.", |end| end.reason.as_str());
-    message::restarting(ended, Duration::from_millis(state.wait_ms), state.restarts)
+fn restart_message(state: &State) -> String {
+    let exited = state.last.as_ref().map_or("Exited.", |end| end.reason.as_str());
+    message::restarting(exited, Duration::from_millis(state.wait_ms), state.restarts)
 }
 
-/// Tells one state from the next without reading it: each is a new file.
-fn version(place: &Place) -> Option<(u64, SystemTime)> {
-    let metadata = std::fs::metadata(place.state()).ok()?;
+/// Version of a state file: each write creates a new file.
+fn version(bundle: &Bundle) -> Option<(u64, SystemTime)> {
+    let metadata = std::fs::metadata(bundle.state()).ok()?;
     Some((metadata.ino(), metadata.modified().ok()?))
 }
 
-/// Returns when a container's state is not this version any more, or its shim or porter has gone.
-async fn unlike(place: &Place, seen: Option<(u64, SystemTime)>) {
-    let state: Option<State> = read_json(&place.state());
-    let shim = state.filter(|_| is_alive(place)).map(|state| state.shim);
+/// Returns when the state file changes or the shim or forwarder ends.
+async fn wait_for_change(bundle: &Bundle, last: Option<(u64, SystemTime)>) {
+    let state: Option<State> = read_json(&bundle.state());
+    let shim = state.filter(|_| is_alive(bundle)).map(|state| state.shim);
     let ends = async {
         match shim {
-            Some(shim) => gone(shim).await,
-            None => tokio::time::sleep(LOOK).await,
+            Some(shim) => process_ended(shim).await,
+            None => tokio::time::sleep(POLL_INTERVAL).await,
         }
     };
     let changes = async {
-        while version(place) == seen {
-            tokio::time::sleep(LOOK).await;
+        while version(bundle) == last {
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
-    tokio::select! { () = ends => {}, () = changes => {}, () = porter::gone(place) => {} }
+    tokio::select! { () = ends => {}, () = changes => {}, () = forwarder::ended(bundle) => {} }
 }
 
-/// Does a container's shim live? Process ids can be reused, a lock can't.
-pub(super) fn is_alive(place: &Place) -> bool {
-    is_held(&place.lock())
+/// Whether the shim of a container runs. Process ids are reused; locks are not.
+pub(super) fn is_alive(bundle: &Bundle) -> bool {
+    is_locked(&bundle.lock())
 }
 
-/// Does a living process hold this file?
-pub(super) fn is_held(lock: &Path) -> bool {
+/// Whether a process holds an exclusive lock on this file.
+pub(super) fn is_locked(lock: &Path) -> bool {
     let Ok(file) = File::open(lock) else { return false };
     flock(&file, FlockOperation::NonBlockingLockShared).is_err()
 }
 
-/// Something to signal and to wait for a living process by.
-pub(super) fn handle(process: i32) -> Option<OwnedFd> {
+/// Opens a pidfd, to signal a process and to wait for it.
+pub(super) fn pidfd(process: i32) -> Option<OwnedFd> {
     pidfd_open(Pid::from_raw(process)?, PidfdFlags::empty()).ok()
 }
 
-/// Returns when a process is gone.
-pub(super) async fn gone(shim: i32) {
-    let Some(handle) = handle(shim) else {
+/// Returns when a process has ended.
+pub(super) async fn process_ended(process: i32) {
+    let Some(pidfd) = pidfd(process) else {
         return tokio::time::sleep(Duration::from_millis(20)).await;
     };
-    ended(handle).await;
+    pidfd_ended(pidfd).await;
 }
 
-/// Returns when the process of a handle is gone.
-pub(super) async fn ended(process: OwnedFd) {
+/// Returns when the process of a pidfd has ended.
+pub(super) async fn pidfd_ended(process: OwnedFd) {
     match super::raw::readable(process) {
         Ok(handle) => drop(handle.readable().await),
         Err(_) => tokio::time::sleep(Duration::from_millis(200)).await,

@@ -1,14 +1,14 @@
-//! The shim: one small process per container, which outlives the server.
+//! Shim: one small process per container, which outlives the server.
 //!
-//! Single-threaded, since the container library forks. It starts the container, writes its logs,
-//! waits for its end, starts it again if that is asked for, and says where things are in
-//! `state.json`. SIGTERM tells it to stop the container and end.
+//! Single-threaded, since the container library forks. The shim starts the container, writes its
+//! logs, waits for its exit, restarts it according to its restart policy, and records its state in
+//! `state.json`. SIGTERM makes it stop the container and exit.
 
-mod bundle;
+mod config;
 mod events;
+mod init;
 mod log;
-mod pid1;
-mod program;
+mod lookup;
 mod run;
 pub(crate) mod seal;
 mod seccomp;
@@ -23,10 +23,10 @@ use model::deployment::Restart;
 use rustix::fs::{FlockOperation, flock};
 
 use super::Error;
-use super::child::tell;
+use super::child::report_ready;
 use super::dirs::{read_json, write_json};
 use super::network::attach;
-use super::plan::{End, Phase, Place, Plan, State};
+use super::plan::{Bundle, End, Phase, Plan, State};
 use super::unpack::overlay;
 pub(crate) use log::{Record, file_name as log_file_name, numbers as log_numbers};
 
@@ -34,76 +34,76 @@ use events::Events;
 use log::Log;
 use run::Run;
 
-/// A container that ran this long has recovered: the next wait is short again.
-const RECOVERED: Duration = Duration::from_mins(1);
+/// A container that ran this long has recovered: the backoff starts over.
+const BACKOFF_RESET: Duration = Duration::from_mins(1);
 
-/// The child, its program sealed.
+/// Entry point of the helper process, after its program was sealed.
 pub(crate) fn child(directory: &Path) -> ExitCode {
-    let place = Place(directory.to_owned());
-    match Shim::prepare(place) {
-        Ok(shim) => shim.keep(),
+    let bundle = Bundle(directory.to_owned());
+    match Shim::prepare(bundle) {
+        Ok(shim) => shim.supervise(),
         Err(error) => {
-            tell::<()>(&Err(error));
+            report_ready::<()>(&Err(error));
             ExitCode::FAILURE
         }
     }
 }
 
 struct Shim {
-    place: Place,
+    bundle: Bundle,
     plan: Plan,
     state: State,
     events: Events,
     log: Log,
-    /// Held until the end.
+    /// Held as long as the shim lives.
     _lock: File,
 }
 
 impl Shim {
-    fn prepare(place: Place) -> Result<Self, Error> {
+    fn prepare(bundle: Bundle) -> Result<Self, Error> {
         let events = Events::new()?;
-        let lock = File::create(place.lock()).map_err(|e| trouble("lock its directory", e))?;
-        take(&lock).map_err(|e| trouble("lock its directory", e))?;
-        let plan: Plan = read_json(&place.plan())
-            .ok_or_else(|| Error::Helper("The container has no plan.".to_owned()))?;
+        let lock = File::create(bundle.lock()).map_err(|e| failed("Locking the bundle", e))?;
+        acquire(&lock).map_err(|e| failed("Locking the bundle", e))?;
+        let plan: Plan = read_json(&bundle.plan())
+            .ok_or_else(|| Error::Helper("Plan of the container is missing.".to_owned()))?;
         let state = State { shim: pid(), ..State::default() };
-        write_json(&place.state(), &state).map_err(|e| trouble("write its state", e))?;
+        write_json(&bundle.state(), &state).map_err(|e| failed("Writing the state", e))?;
         if let Some(link) = &plan.link {
             attach::attach(link)?;
         }
         let layers: Vec<_> = plan.image.layers.iter().map(|id| plan.layers.join(id)).collect();
-        mount_root(&place, &layers).map_err(|e| trouble("mount its image", e))?;
-        let log = Log::open(&place.logs(), plan.max_log_bytes, plan.log_files)
-            .map_err(|e| trouble("open its log", e))?;
-        Ok(Self { place, plan, state, events, log, _lock: lock })
+        mount_root(&bundle, &layers).map_err(|e| failed("Mounting the rootfs", e))?;
+        let log = Log::open(&bundle.logs(), plan.max_log_bytes, plan.log_files)
+            .map_err(|e| failed("Opening the log", e))?;
+        Ok(Self { bundle, plan, state, events, log, _lock: lock })
     }
 
-    /// Keeps the container as its plan says, until it has ended for good.
-    fn keep(mut self) -> ExitCode {
+    /// Runs the container, with restarts, until it has ended.
+    fn supervise(mut self) -> ExitCode {
         let mut wait = Duration::from_millis(self.plan.restart_first_ms);
         let most = Duration::from_millis(self.plan.restart_most_ms);
-        let mut told = false;
+        let mut is_reported = false;
         loop {
             let began = base::monotonic();
-            let end = match Run::start(&self.place, &self.plan, self.state.restarts) {
+            let end = match Run::start(&self.bundle, &self.plan, self.state.restarts) {
                 Ok(run) => {
                     self.enter(Phase::Running, Some(run.pid()));
-                    if !std::mem::replace(&mut told, true) {
-                        tell(&Ok(()));
+                    if !std::mem::replace(&mut is_reported, true) {
+                        report_ready(&Ok(()));
                     }
                     run.follow(&self.plan, &mut self.events, &mut self.log)
                 }
-                Err(error) if !told => {
+                Err(error) if !is_reported => {
                     self.end(End { reason: error.to_string(), ..End::default() });
-                    tell::<()>(&Err(error));
+                    report_ready::<()>(&Err(error));
                     return ExitCode::FAILURE;
                 }
                 Err(error) => End { reason: error.to_string(), ..End::default() },
             };
-            if began.elapsed() >= RECOVERED {
+            if began.elapsed() >= BACKOFF_RESET {
                 wait = Duration::from_millis(self.plan.restart_first_ms);
             }
-            if self.events.is_stopped() || !self.again(&end) {
+            if self.events.is_stopped() || !self.is_restarted_after(&end) {
                 self.end(end);
                 return ExitCode::SUCCESS;
             }
@@ -111,7 +111,7 @@ impl Shim {
             self.state.restarts = self.state.restarts.saturating_add(1);
             self.state.wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
             self.enter(Phase::Waiting, None);
-            if self.events.rest(wait) {
+            if self.events.sleep(wait) {
                 self.enter(Phase::Ended, None);
                 return ExitCode::SUCCESS;
             }
@@ -119,7 +119,7 @@ impl Shim {
         }
     }
 
-    fn again(&self, end: &End) -> bool {
+    fn is_restarted_after(&self, end: &End) -> bool {
         match self.plan.container.restart {
             Restart::Never => false,
             Restart::OnFailure => end.code != Some(0),
@@ -137,29 +137,29 @@ impl Shim {
         self.enter(Phase::Ended, None);
     }
 
-    /// A full disk must not end the container; the server then sees an older state.
+    /// Writes the state. A full disk must not end the container; the server sees an older state.
     fn save(&self) {
-        if let Err(error) = write_json(&self.place.state(), &self.state) {
+        if let Err(error) = write_json(&self.bundle.state(), &self.state) {
             let _ = writeln!(std::io::stderr(), "state.json: {error}");
         }
     }
 }
 
-fn mount_root(place: &Place, layers: &[std::path::PathBuf]) -> std::io::Result<()> {
+fn mount_root(bundle: &Bundle, layers: &[std::path::PathBuf]) -> std::io::Result<()> {
     for name in ["upper", "work", "root", "empty"] {
-        std::fs::create_dir_all(place.at(name))?;
+        std::fs::create_dir_all(bundle.at(name))?;
     }
-    let empty = [place.at("empty")];
+    let empty = [bundle.at("empty")];
     let layers = if layers.is_empty() { &empty[..] } else { layers };
-    let upper = place.at("upper");
-    // The container's root shows the mode of the topmost directory, which is this one.
+    let upper = bundle.at("upper");
+    // The rootfs shows the mode of the topmost directory, which is `upper`.
     std::os::unix::fs::chown(&upper, Some(0), Some(0))?;
     std::fs::set_permissions(&upper, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
-    overlay::mount(layers, &upper, &place.at("work"), &place.at("root"))
+    overlay::mount(layers, &upper, &bundle.at("work"), &bundle.at("root"))
 }
 
-/// Takes the lock. Who looks whether it is held holds it for a moment: a few tries.
-fn take(lock: &File) -> std::io::Result<()> {
+/// Acquires the lock. A liveness check holds it for a moment, so a few attempts are made.
+fn acquire(lock: &File) -> std::io::Result<()> {
     for _ in 0..100 {
         if flock(lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
             return Ok(());
@@ -169,8 +169,8 @@ fn take(lock: &File) -> std::io::Result<()> {
     Err(std::io::Error::other("another shim holds it"))
 }
 
-fn trouble(what: &str, error: std::io::Error) -> Error {
-    Error::io(format!("The container could not {what}"), error)
+fn failed(operation: &str, error: std::io::Error) -> Error {
+    Error::io(format!("{operation} failed"), error)
 }
 
 fn pid() -> i32 {

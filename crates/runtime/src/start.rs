@@ -1,57 +1,61 @@
-//! Starting a container, or finding that it runs.
+//! Starts containers and adopts running ones.
 
 use std::process::Stdio;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
 
-use super::child::{NoWord, Task, first_word};
+use super::child::{NotReady, Task, spawn_until_ready};
 use super::dirs::{read_json, write_json};
-use super::image::Image;
 use super::image::fetch::fetch;
-use super::plan::{Phase, Place, Plan, State, boot_id};
+use super::image::{Image, is_local};
+use super::plan::{Bundle, Phase, Plan, State, boot_id};
 use super::running::is_alive;
-use super::{Container, Embedded, Error, one_of};
+use super::{Container, Embedded, Error, named_lock};
 
-/// An image that was asked for so short a time ago is still the same.
-const FRESH: Duration = Duration::from_secs(10);
-/// How long a shim may take to start its container.
-const START: Duration = Duration::from_mins(1);
+/// How long a pulled image counts as current.
+const IMAGE_TTL: Duration = Duration::from_secs(10);
+/// Timeout of a shim's start.
+const START_TIMEOUT: Duration = Duration::from_mins(1);
 
 impl Embedded {
-    /// Starts a container; where each of its ports can be reached. A container that is there already
-    /// with the same content is taken as it is.
+    /// Starts a container and returns its endpoints. An existing container with the same
+    /// specification is adopted.
     pub async fn start(&self, container: &Container) -> Result<Vec<String>, Error> {
         container.check()?;
-        let _alone = self.alone(&container.name).await;
-        let place = self.place(&container.name);
-        if let Some(plan) = find(&place, container) {
-            return self.publish(&place, plan).await;
+        let _guard = self.lock_container(&container.name).await;
+        let bundle = self.bundle(&container.name);
+        if let Some(plan) = find_existing(&bundle, container) {
+            return self.publish(&bundle, plan).await;
         }
         self.remove(&container.name).await;
         let _layers = self.layers.read().await;
-        let image = self.image(&container.image).await?;
-        let started = self.launch(&place, container, image).await;
+        let image = if is_local(&container.image) {
+            self.local_image(container).await?
+        } else {
+            self.image(&container.image).await?
+        };
+        let started = self.launch(&bundle, container, image).await;
         if started.is_err() {
             self.remove(&container.name).await;
-            self.network.lock().await.tidy().await;
+            self.network.lock().await.remove_unused_bridge().await;
         }
         started
     }
 
-    /// The image, fetched unless it is known to be here.
+    /// Returns the image, pulled unless it is current.
     async fn image(&self, name: &str) -> Result<Image, Error> {
-        let slot = one_of(&self.images, name);
+        let slot = named_lock(&self.images, name);
         let mut slot = slot.lock().await;
-        let is_here = |image: &Image| image.layers.iter().all(|id| self.dirs.layer(id).exists());
         if let Some((at, image)) = &*slot
-            && at.elapsed() < FRESH
-            && is_here(image)
+            && at.elapsed() < IMAGE_TTL
+            && self.is_stored(image)
         {
             return Ok(image.clone());
         }
-        let stored = read_json::<Image>(&self.dirs.image(name)).filter(is_here);
-        // A digest can't mean anything else than it did.
+        let stored =
+            read_json::<Image>(&self.dirs.image(name)).filter(|image| self.is_stored(image));
+        // A digest never changes its meaning.
         let image = match stored {
             Some(stored) if name.contains("@sha256:") => stored,
             stored => self.fetch(name, stored).await?,
@@ -61,8 +65,8 @@ impl Embedded {
     }
 
     async fn fetch(&self, name: &str, stored: Option<Image>) -> Result<Image, Error> {
-        let _turn = self.fetches.acquire().await.expect("it is never closed");
-        let says_nothing_of_the_image = |error: &Error| {
+        let _permit = self.fetches.acquire().await.expect("the semaphore is never closed");
+        let is_transient = |error: &Error| {
             matches!(
                 error,
                 Error::RegistryUnavailable(_)
@@ -72,8 +76,8 @@ impl Embedded {
             )
         };
         match (fetch(&self.options, name).await, stored) {
-            (Err(error), Some(stored)) if says_nothing_of_the_image(&error) => {
-                tracing::warn!(image = name, %error, "using the stored image");
+            (Err(error), Some(stored)) if is_transient(&error) => {
+                tracing::warn!(image = name, %error, "image pull failed, using the stored image");
                 Ok(stored)
             }
             (fetched, _) => fetched,
@@ -82,22 +86,22 @@ impl Embedded {
 
     async fn launch(
         &self,
-        place: &Place,
+        bundle: &Bundle,
         container: &Container,
         image: Image,
     ) -> Result<Vec<String>, Error> {
-        let failed = |error| Error::io("The container could not be prepared", error);
+        let failed = |error| Error::io("Preparing the container failed", error);
         let mut plan = self.plan(container, image);
-        if self.own_network {
-            plan.link = Some(self.network.lock().await.take().await?);
+        if self.has_own_network {
+            plan.link = Some(self.network.lock().await.allocate().await?);
         } else {
             check_ports(&container.ports).await?;
         }
-        // From here to the plan on disk nothing waits: what was taken is known to who cleans up.
-        std::fs::create_dir_all(place.path()).map_err(failed)?;
-        write_json(&place.plan(), &plan).map_err(failed)?;
-        self.shim(place).await?;
-        self.publish(place, plan).await
+        // No await until the plan is written: cleanup finds the link through the plan.
+        std::fs::create_dir_all(bundle.path()).map_err(failed)?;
+        write_json(&bundle.plan(), &plan).map_err(failed)?;
+        self.start_shim(bundle).await?;
+        self.publish(bundle, plan).await
     }
 
     fn plan(&self, container: &Container, image: Image) -> Plan {
@@ -110,8 +114,8 @@ impl Embedded {
             link: None,
             published: Vec::new(),
             stop_grace_ms: ms(options.stop_grace),
-            restart_first_ms: ms(options.restart_first),
-            restart_most_ms: ms(options.restart_most),
+            restart_first_ms: ms(options.restart_backoff),
+            restart_most_ms: ms(options.max_restart_backoff),
             max_log_bytes: options.max_log_bytes,
             log_files: options.log_files.max(1),
             max_pids: options.max_pids,
@@ -120,35 +124,35 @@ impl Embedded {
         }
     }
 
-    /// Starts a shim and waits until it says that its container runs.
-    async fn shim(&self, place: &Place) -> Result<(), Error> {
-        let failed = |error| Error::io("The container's shim can't start", error);
-        let complaints = std::fs::File::create(place.complaints()).map_err(failed)?;
+    /// Starts a shim and waits until its container runs.
+    async fn start_shim(&self, bundle: &Bundle) -> Result<(), Error> {
+        let failed = |error| Error::io("Starting the shim failed", error);
+        let stderr = std::fs::File::create(bundle.shim_stderr()).map_err(failed)?;
         let mut command = tokio::process::Command::new(&self.options.program);
         command
             .arg(Task::Shim.argument())
-            .arg(place.path())
+            .arg(bundle.path())
             .stdin(Stdio::null())
-            .stderr(complaints)
+            .stderr(stderr)
             .current_dir("/");
-        first_word(command, START).await.map_err(|silence| match silence {
-            NoWord::Refused(error) => error,
-            NoWord::Failed(error) => failed(error),
-            NoWord::Late => Error::Helper("The container did not start within a minute.".into()),
-            NoWord::Ended => Error::Helper("The container's shim ended unexpectedly.".into()),
+        spawn_until_ready(command, START_TIMEOUT).await.map_err(|error| match error {
+            NotReady::Reported(error) => error,
+            NotReady::Io(error) => failed(error),
+            NotReady::TimedOut => Error::Helper("Container did not start within a minute.".into()),
+            NotReady::Exited => Error::Helper("Shim exited unexpectedly.".into()),
         })
     }
 }
 
-/// The plan of a container that is there as it shall be: it runs, or has run to its end.
-fn find(place: &Place, container: &Container) -> Option<Plan> {
-    let plan: Plan = read_json(&place.plan())?;
-    let state: State = read_json(&place.state())?;
+/// The plan of an existing container with this specification that runs or has completed.
+fn find_existing(bundle: &Bundle, container: &Container) -> Option<Plan> {
+    let plan: Plan = read_json(&bundle.plan())?;
+    let state: State = read_json(&bundle.state())?;
     let is_same = plan.container == *container && plan.boot == boot_id();
-    (is_same && (state.phase == Phase::Ended || is_alive(place))).then_some(plan)
+    (is_same && (state.phase == Phase::Ended || is_alive(bundle))).then_some(plan)
 }
 
-/// On the machine's own network two can't listen on the same port.
+/// Checks that ports are free on the host network.
 async fn check_ports(ports: &[u16]) -> Result<(), Error> {
     for port in ports {
         TcpListener::bind(("0.0.0.0", *port))

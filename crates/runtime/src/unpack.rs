@@ -1,9 +1,9 @@
-//! Unpacks layers. Runs in the fetcher alone: layers are the most hostile input there is.
+//! Unpacks layers. Runs only in the fetcher: layers are the most hostile input of all.
 
 mod apply;
 pub(crate) mod overlay;
 pub(crate) mod root;
-mod stream;
+pub(crate) mod stream;
 
 use std::fs::{self, File};
 use std::io;
@@ -14,39 +14,46 @@ use apply::Applier;
 use root::Root;
 use stream::Contents;
 
-/// What an image may still use up.
+/// Remaining size budget of an image.
 pub(crate) struct Budget {
-    /// Bytes, unpacked.
+    /// Unpacked bytes.
     pub(crate) bytes: u64,
-    /// Files, directories and the like.
+    /// Files, directories and other entries.
     pub(crate) entries: u64,
 }
 
-/// Unpacks one layer over those below it, unless that was done before.
+/// Unpacks one layer on top of those below it, unless it is stored already.
 ///
-/// `chains` are the layers up to this one. The result appears under its name only when it is whole
-/// and is what the image says it is.
+/// `chains` are the chain ids up to this layer. The result is published under its name only when it
+/// is complete and matches its diff id. Returns whether it was unpacked.
 pub(crate) fn layer(
     dirs: &Dirs,
     chains: &[String],
     blob: &Path,
     diff_id: &str,
     budget: &mut Budget,
-) -> io::Result<()> {
-    let Some((chain, below)) = chains.split_last() else { return Ok(()) };
+) -> io::Result<bool> {
+    let Some((chain, below)) = chains.split_last() else { return Ok(false) };
     let finished = dirs.layer(chain);
     if finished.exists() {
-        return Ok(());
+        return Ok(false);
     }
     let work = dirs.temporary().join(format!("{}-{}", std::process::id(), &chain[..12]));
     let unpacked = build(dirs, below, blob, diff_id, &work, budget);
     let placed = unpacked.and_then(|()| match fs::rename(work.join("upper"), &finished) {
-        // Another image with the same layers was quicker.
+        // Another image with the same layer was faster.
         Err(_) if finished.exists() => Ok(()),
-        other => other.map_err(|error| unstored(&error)),
+        other => other.map_err(|error| not_stored(&error)),
     });
     let _ = fs::remove_dir_all(&work);
-    placed
+    placed.map(|()| true)
+}
+
+/// Checks that a blob is the layer with this diff id, without unpacking it.
+pub(crate) fn verify(blob: &Path, diff_id: &str, budget: &mut Budget) -> io::Result<()> {
+    let mut contents = Contents::new(open(blob)?, budget.bytes.saturating_add(1))?;
+    let drained = contents.drain();
+    finish(contents, diff_id, budget, drained)
 }
 
 fn build(
@@ -58,22 +65,22 @@ fn build(
     budget: &mut Budget,
 ) -> io::Result<()> {
     for name in ["upper", "work", "merged"] {
-        fs::create_dir_all(work.join(name)).map_err(|error| unstored(&error))?;
+        fs::create_dir_all(work.join(name)).map_err(|error| not_stored(&error))?;
     }
     let upper = work.join("upper");
-    // Images expect the root to be readable, whatever this process makes of new directories.
-    set_mode(&upper, 0o755).map_err(|error| unstored(&error))?;
+    // Images expect a readable root, regardless of the umask.
+    set_mode(&upper, 0o755).map_err(|error| not_stored(&error))?;
     if below.is_empty() {
         return fill(&upper, blob, diff_id, budget);
     }
-    // Over the layers below, so that paths through their symlinks come out right, and removals
-    // become what the kernel itself makes of them.
+    // On an overlay of the lower layers, so that paths through their symlinks resolve, and the
+    // kernel creates the whiteouts.
     let lower: Vec<_> = below.iter().map(|chain| dirs.layer(chain)).collect();
     let merged = work.join("merged");
     overlay::mount(&lower, &upper, &work.join("work"), &merged)
-        .map_err(|error| unstored(&error))?;
+        .map_err(|error| not_stored(&error))?;
     let filled = fill(&merged, blob, diff_id, budget);
-    let unmounted = overlay::unmount(&merged).map_err(|error| unstored(&error));
+    let unmounted = overlay::unmount(&merged).map_err(|error| not_stored(&error));
     filled.and(unmounted)
 }
 
@@ -83,35 +90,54 @@ fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
 }
 
 fn fill(into: &Path, blob: &Path, diff_id: &str, budget: &mut Budget) -> io::Result<()> {
-    let file = File::open(blob).map_err(|error| because("a layer is not here", &error))?;
-    let root = Root::open(into).map_err(|error| unstored(&error))?;
+    let file = open(blob)?;
+    let root = Root::open(into).map_err(|error| not_stored(&error))?;
     let mut contents = Contents::new(file, budget.bytes.saturating_add(1))?;
     let applied = Applier::new(root, budget.entries).apply_all(&mut contents);
-    // A tar may go on after its end; the digest covers that too.
+    // The digest also covers data after the end of the tar.
     let drained = applied.and_then(|entries| contents.drain().map(|()| entries));
+    let entries = *drained.as_ref().unwrap_or(&0);
+    finish(contents, diff_id, budget, drained.map(drop))?;
+    budget.entries = budget.entries.saturating_sub(entries);
+    Ok(())
+}
+
+fn open(blob: &Path) -> io::Result<File> {
+    File::open(blob).map_err(|error| with_context("a layer is missing", &error))
+}
+
+/// Charges the budget and compares the digest.
+fn finish(
+    contents: Contents,
+    diff_id: &str,
+    budget: &mut Budget,
+    drained: io::Result<()>,
+) -> io::Result<()> {
     budget.bytes = contents.left().saturating_sub(1);
     if contents.left() == 0 {
-        return Err(io::Error::new(
-            io::ErrorKind::FileTooLarge,
-            "unpacked it is larger than an image may be (setting: maximum image size)",
-        ));
+        return Err(too_large());
     }
-    let entries = drained?;
-    budget.entries = budget.entries.saturating_sub(entries);
+    drained?;
     let found = contents.digest();
     if found == diff_id {
         return Ok(());
     }
     Err(io::Error::other(format!(
-        "a layer's contents are not what it says: expected {diff_id}, got {found}"
+        "a layer's content does not match its digest: expected {diff_id}, got {found}"
     )))
 }
 
-/// The same error, with what failed because of it.
-fn because(what: &str, error: &io::Error) -> io::Error {
+/// The unpacked size exceeds the budget.
+pub(crate) fn too_large() -> io::Error {
+    let why = "unpacked size exceeds the maximum image size";
+    io::Error::new(io::ErrorKind::FileTooLarge, why)
+}
+
+/// The same kind of error, with context.
+pub(crate) fn with_context(what: &str, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{what} ({error})"))
 }
 
-fn unstored(error: &io::Error) -> io::Error {
-    because("its layers can't be stored", error)
+fn not_stored(error: &io::Error) -> io::Error {
+    with_context("storing layers failed", error)
 }

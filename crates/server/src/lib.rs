@@ -1,10 +1,11 @@
-//! The composition root: puts store, workers, API and local agent together, runs them, and takes them
-//! apart in order.
+//! The composition root: assembles store, workers, API and local agent, runs them, and shuts them
+//! down in order.
 //!
-//! [`Parts`] is everything that differs between a server of a user and a server of a test: the
-//! database, external systems, settings. [`Parts::build`] does the rest, the same for both: it is the
-//! one place that registers a worker.
+//! [`Parts`] is everything that differs between a production server and a test server: the
+//! database, external systems, settings. [`Parts::build`] does the rest, the same for both: the
+//! only place that registers workers.
 
+mod images;
 mod link;
 mod local_agent;
 mod logs;
@@ -15,84 +16,84 @@ use std::time::Duration;
 use agent::Runtime;
 use api::{App, Logs, NoLogs};
 use base::{Stop, Stopper, stop, task};
-use engine::cluster::{Providers, Terraform};
-use engine::deployment::Ending;
-use engine::environment::Environments;
-use engine::executor::{Commands, Deployments, Services};
-use engine::finding::{self, Finder};
+use engine::cluster::{ClusterWorker, Providers};
+use engine::deployment::RunForWorker;
+use engine::environment::EnvironmentWorker;
+use engine::executor::{Commands, Deployments, Instances};
 use engine::housekeeping::Housekeeping;
-use engine::instance::{General, Instances, Outside};
+use engine::instance::{EntitlementWorker, ExternalSystems, InstanceWorker};
 use engine::placement::{self, Placement};
-use engine::resource::{Executors, Resources};
-use engine::rules::Rules;
-use engine::scaling::{self, Scaling};
+use engine::resource::{Executors, ResourceWorker};
+use engine::rules::RulesReader;
+use engine::scaling::{self, PoolWorker};
+use engine::search_index::{self, SearchIndex};
 use engine::{Driver, Metrics, Options};
-use model::cluster::{Patience, Provider};
+use model::cluster::{HeartbeatTimeouts, Provider};
 use model::template::Executor;
-use port::{Probe, Watched};
+use port::{Monitored, Probe};
 use store::Db;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 pub use link::InProcess;
 
-/// What a server is made from.
+/// Components of a server.
 pub struct Parts {
     /// The database.
     pub db: Db,
-    /// The name of this server among the replicas on one database: the holder of its leases.
+    /// Name of this server replica, unique on the database: the holder of its leases.
     pub name: String,
     /// Catalog, quotas, denied owners and pools in force.
-    pub rules: Rules,
+    pub rules: RulesReader,
     /// DNS, SSO and encryption.
-    pub outside: Outside,
+    pub external: ExternalSystems,
     /// Providers of clusters; none if clusters can't reach this server.
     pub providers: Option<Providers>,
-    /// Executors of resources in external systems; Paddock's own are added.
+    /// Executors of resources in external systems; the built-in ones are added.
     pub executors: Vec<(Executor, Arc<dyn port::Operation>)>,
-    /// What to tell users of an executor that this server does not have.
+    /// Message for users of an executor that this server lacks.
     pub missing: fn(Executor) -> String,
-    /// Carries out `command` resources that are HTTP calls.
+    /// Executor of `command` resources that are HTTP calls.
     pub calls: Option<Arc<dyn port::Operation>>,
     /// Health checks of environments.
     pub probe: Arc<dyn Probe>,
     /// How often applied resources are observed.
     pub observe_every: Duration,
-    /// External systems whose health is shown.
-    pub watched: Vec<Arc<dyn Watched>>,
-    /// The container runtime of the local agent; none for a server without one.
+    /// External systems whose health is reported.
+    pub monitored: Vec<Arc<dyn Monitored>>,
+    /// Container runtime of the local agent, if the server has one.
     pub runtime: Option<Arc<dyn Runtime>>,
-    /// How the work queue is driven.
+    /// Options of the work queue.
     pub driver: Options,
-    /// How placement decides.
+    /// Settings of placement.
     pub placement: placement::Settings,
-    /// How long agents may be silent.
-    pub patience: Patience,
-    /// Settings of the API. Which providers and executors exist is taken from the parts.
+    /// Heartbeat timeouts of agents.
+    pub heartbeat_timeouts: HeartbeatTimeouts,
+    /// Settings of the API, without its providers and executors, which follow from the parts.
     pub api: api::Settings,
 }
 
-/// A server that is put together and does nothing yet.
+/// An assembled server that is not started.
 pub struct Server {
     /// The API.
     pub app: App,
     db: Db,
     name: String,
-    rules: Rules,
-    seal: Arc<dyn port::Seal>,
+    rules: RulesReader,
+    seal: Arc<dyn port::Encryption>,
     driver: Driver,
     placement: Placement,
-    finder: Finder,
+    search_index: SearchIndex,
     runtime: Option<Arc<dyn Runtime>>,
     stopper: Stopper,
     stop: Stop,
 }
 
 impl Parts {
-    /// Puts the parts together. Nothing runs yet.
+    /// Assembles the server without starting it.
     pub fn build(mut self) -> Server {
         let (stopper, stop) = stop::channel();
-        let (metrics, finder) = (Metrics::default(), Finder::new(self.db.clone()));
+        let (metrics, search_index) = (Metrics::default(), SearchIndex::new(self.db.clone()));
         let placement = Placement::new(self.db.clone(), self.placement.clone(), self.name.clone());
         let executors = self.executors();
         let logs: Arc<dyn Logs> = match &self.runtime {
@@ -101,12 +102,13 @@ impl Parts {
         };
         let parts = api::Parts {
             metrics: &metrics,
-            outlook: placement.outlook(),
+            placement: placement.view(),
             logs,
+            images: images::of(self.runtime.as_ref()),
             rules: self.rules.clone(),
-            seal: self.outside.seal.clone(),
-            foreign: std::mem::take(&mut self.watched),
-            finder: finder.clone(),
+            seal: self.external.seal.clone(),
+            monitored: std::mem::take(&mut self.monitored),
+            search_index: search_index.clone(),
         };
         let app = App::new(self.db.clone(), self.api_settings(&executors), parts, stop.clone());
         Server {
@@ -114,27 +116,27 @@ impl Parts {
             db: self.db.clone(),
             name: self.name.clone(),
             rules: self.rules.clone(),
-            seal: self.outside.seal.clone(),
+            seal: self.external.seal.clone(),
             runtime: self.runtime.clone(),
             driver: self.driver(executors, metrics, &placement),
             placement,
-            finder,
+            search_index,
             stopper,
             stop,
         }
     }
 
-    /// The executors of resources: Paddock's own, and those in external systems.
+    /// The executors of resources: the built-in ones and those in external systems.
     pub fn executors(&self) -> Executors {
         let deployments = || Deployments::new(self.db.clone(), self.api.limits);
-        let own: [(Executor, Arc<dyn port::Operation>); 3] = [
+        let built_in: [(Executor, Arc<dyn port::Operation>); 3] = [
             (Executor::Deployment, Arc::new(deployments())),
-            (Executor::Service, Arc::new(Services::new(self.db.clone(), self.rules.clone()))),
+            (Executor::Service, Arc::new(Instances::new(self.db.clone(), self.rules.clone()))),
             (Executor::Command, Arc::new(Commands::new(deployments(), self.calls.clone()))),
         ];
         Executors {
-            all: own.into_iter().chain(self.executors.iter().cloned()).collect(),
-            seal: self.outside.seal.clone(),
+            all: built_in.into_iter().chain(self.executors.iter().cloned()).collect(),
+            seal: self.external.seal.clone(),
             server: self.name.clone(),
             observe_every: self.observe_every,
         }
@@ -153,35 +155,35 @@ impl Parts {
         }
     }
 
-    /// The work queue with every worker.
+    /// The work queue with all workers.
     fn driver(self, executors: Executors, metrics: Metrics, placement: &Placement) -> Driver {
         let Self { db, rules, .. } = self;
-        let clusters = Terraform::new(db.clone(), self.patience, placement.outlook());
+        let clusters = ClusterWorker::new(db.clone(), self.heartbeat_timeouts, placement.view());
         let clusters = match self.providers {
             Some(providers) => clusters.with(providers),
             None => clusters,
         };
         Driver::new(db.clone(), self.driver, metrics)
             .with(clusters)
-            .with(Ending { db: db.clone() })
-            .with(Instances::new(db.clone(), rules.clone(), self.outside))
-            .with(General { db: db.clone(), rules: rules.clone() })
-            .with(Environments::new(db.clone(), self.probe))
-            .with(Resources::new(db.clone(), executors))
-            .with(Scaling::new(db.clone(), rules, placement.outlook()))
+            .with(RunForWorker { db: db.clone() })
+            .with(InstanceWorker::new(db.clone(), rules.clone(), self.external))
+            .with(EntitlementWorker { db: db.clone(), rules: rules.clone() })
+            .with(EnvironmentWorker::new(db.clone(), self.probe))
+            .with(ResourceWorker::new(db.clone(), executors))
+            .with(PoolWorker::new(db.clone(), rules, placement.view()))
             .with(Housekeeping { db })
     }
 }
 
 impl Server {
-    /// Serves the API alone: no worker acts on what is asked for.
+    /// Serves only the API: no worker runs.
     pub fn serve(self, listener: TcpListener) -> Running {
-        let mut tasks = vec![self.search()];
+        let mut tasks = vec![self.update_search_index()];
         tasks.push(task::spawn("http", api::serve(listener, self.app, self.stop)));
         Running { stopper: self.stopper, tasks }
     }
 
-    /// Runs the workers alone, without API and local agent.
+    /// Runs only the workers, without API and local agent.
     pub fn work(self) -> Running {
         let Self { driver, placement, stop, .. } = self;
         let tasks = vec![
@@ -194,7 +196,7 @@ impl Server {
 
     /// Runs everything.
     pub fn run(mut self, listener: TcpListener) -> Running {
-        let mut tasks = vec![self.search()];
+        let mut tasks = vec![self.update_search_index()];
         if let Some(runtime) = self.runtime.take() {
             let link = InProcess::new(self.db.clone(), Provider::Local, self.seal.clone());
             let stop = self.stop.clone();
@@ -206,19 +208,19 @@ impl Server {
         Running { stopper, tasks }
     }
 
-    fn search(&self) -> JoinHandle<()> {
-        task::spawn("search", finding::follow(self.finder.clone(), self.stop.clone()))
+    fn update_search_index(&self) -> JoinHandle<()> {
+        task::spawn("search", search_index::follow(self.search_index.clone(), self.stop.clone()))
     }
 }
 
-/// A server that runs. Dropping it signals the shutdown and does not wait for it.
+/// A running server. Dropping it signals the shutdown without waiting for it.
 pub struct Running {
     stopper: Stopper,
     tasks: Vec<JoinHandle<()>>,
 }
 
 impl Running {
-    /// Signals the shutdown and waits until requests and reconciliations under way have ended.
+    /// Signals the shutdown and waits for requests and reconciliations in progress.
     pub async fn stop(self) {
         self.stopper.stop();
         for task in self.tasks {

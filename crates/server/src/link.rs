@@ -1,60 +1,62 @@
-//! The link between the control plane and the agent inside the same process.
+//! Link between the control plane and the agent in the same process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use agent::{Link, LinkError};
-use engine::{agent_reports, sealed};
+use engine::{agent_reports, secrets};
 use model::agent::{Desired, Report};
 use model::cluster::Provider;
-use port::Seal;
+use port::Encryption;
 use store::Db;
-use store::deployment::reporting::{self, Served};
+use store::deployment::reports::{self, ServedClusters};
 use tokio::sync::{Mutex, watch};
 
-/// Serves all clusters of one provider.
+/// Link for all clusters of one provider.
 pub struct InProcess {
     db: Db,
     provider: Provider,
-    /// Remembers what was seen, so that a change between two looks is not missed.
+    /// Retains the last event, so that no change between two fetches is missed.
     signal: Mutex<watch::Receiver<u64>>,
-    seal: Arc<dyn Seal>,
-    /// Was something left out of the last answer because it could not be opened?
-    is_short: AtomicBool,
+    seal: Arc<dyn Encryption>,
+    /// Whether the last response lacks replicas whose secrets could not be decrypted.
+    is_incomplete: AtomicBool,
 }
 
-/// How soon to look again for what could not be opened.
-const LOOK_AGAIN: Duration = Duration::from_secs(2);
+/// Pause before another attempt to decrypt.
+const DECRYPT_RETRY: Duration = Duration::from_secs(2);
 
 impl InProcess {
-    /// A link for the clusters of that provider.
-    pub fn new(db: Db, provider: Provider, seal: Arc<dyn Seal>) -> Self {
+    /// Creates a link for the clusters of a provider.
+    pub fn new(db: Db, provider: Provider, seal: Arc<dyn Encryption>) -> Self {
         let signal = Mutex::new(db.event_signal());
-        Self { db, provider, signal, seal, is_short: AtomicBool::new(false) }
+        Self { db, provider, signal, seal, is_incomplete: AtomicBool::new(false) }
     }
 
     async fn read(&self, all: bool) -> store::Result<Vec<Desired>> {
-        reporting::desired(&mut self.db.read().await?, Served::Provider(self.provider), all).await
+        reports::desired(&mut self.db.read().await?, ServedClusters::Provider(self.provider), all)
+            .await
     }
 }
 
 impl Link for InProcess {
     async fn desired(&self, all: bool) -> Result<Vec<Desired>, LinkError> {
         let desired = self.read(all).await.map_err(|error| LinkError(error.to_string()))?;
-        let (opened, left_out) = sealed::open_all(&*self.seal, desired).await;
-        self.is_short.store(left_out > 0, Ordering::Relaxed);
-        Ok(opened)
+        let (decrypted, omitted) = secrets::decrypt_all(&*self.seal, desired).await;
+        self.is_incomplete.store(omitted > 0, Ordering::Relaxed);
+        Ok(decrypted)
     }
 
     async fn changed(&self) {
         let mut signal = self.signal.lock().await;
-        let limit = if self.is_short.load(Ordering::Relaxed) { LOOK_AGAIN } else { Duration::MAX };
+        let limit =
+            if self.is_incomplete.load(Ordering::Relaxed) { DECRYPT_RETRY } else { Duration::MAX };
         let _ = tokio::time::timeout(limit, signal.changed()).await;
     }
 
     async fn report(&self, reports: &[Report]) -> Result<(), LinkError> {
-        let taken = agent_reports::record(&self.db, reports).await;
-        taken.map_err(|error| LinkError(error.to_string()))
+        let recorded = agent_reports::record(&self.db, reports).await;
+        recorded.map_err(|error| LinkError(error.to_string()))
     }
 }

@@ -1,4 +1,4 @@
-//! The agent inside the server: serves this machine's clusters while this server holds the lease.
+//! The local agent: serves this machine's clusters while this server holds its lease.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 
 use crate::InProcess;
 
-/// Starts the agent. What it runs outlives it.
+/// Starts the agent. Its containers outlive it.
 pub(crate) fn start(
     db: Db,
     holder: String,
@@ -22,7 +22,7 @@ pub(crate) fn start(
     let (leads, lease) = watch::channel(false);
     let serve = task::spawn("agent", serve_while_leading(Arc::new(link), runtime, lease));
     task::spawn("agent's lease", async move {
-        local_agent::lead(db, holder, leads, stop).await;
+        local_agent::run_election(db, holder, leads, stop).await;
         serve.abort();
     })
 }

@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use model::ReplicaId;
 use model::log::LogsFrom;
 
-/// Reads them from the container runtime.
+/// Reads logs from the container runtime.
 pub(crate) struct LocalLogs(pub(crate) Arc<dyn Runtime>);
 
 impl Logs for LocalLogs {

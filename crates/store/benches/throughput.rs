@@ -1,6 +1,6 @@
-//! How many deployments a second the store takes in and gives out; see `./bench`.
+//! Throughput of the store: deployments written and read per second; see `./bench`.
 //!
-//! "One by one" is the same code with nobody waiting beside it, so that no two share a commit.
+//! "One by one" is the same code without concurrent writers, so that no two share a commit.
 //! Machines differ: read the ratios.
 #![expect(
     clippy::disallowed_methods,
@@ -19,7 +19,7 @@ use store::{Db, Durability, Scope, deployment};
 use testing::rows;
 use tokio::sync::Mutex;
 
-/// How long each number is measured.
+/// Duration of each measurement.
 const EACH: Duration = Duration::from_millis(1500);
 const WRITERS: [usize; 3] = [1, 16, 64];
 
@@ -59,9 +59,10 @@ async fn open_sqlite(path: &Path, durability: Durability) -> Db {
     Db::open_sqlite(path, durability, clock, entropy).await.expect("a fresh database opens")
 }
 
-/// Creates deployments, each in a transaction of its own. The number with the most writers.
+/// Creates deployments, each in its own transaction. Returns the rate with the most writers.
 async fn writes(name: &str, db: &Db, grouped: bool) -> f64 {
-    let owner = rows::tenant(db, &format!("bench {}", base::entropy::noise(db.entropy()))).await;
+    let owner =
+        rows::tenant(db, &format!("bench {}", base::entropy::random_u64(db.entropy()))).await;
     let owner = owner.organization_id;
     let turn = Arc::new(Mutex::new(()));
     let mut numbers = Vec::new();
@@ -110,7 +111,7 @@ async fn some_ids(db: &Db) -> Vec<DeploymentId> {
     found.into_iter().map(|deployment| deployment.id).collect()
 }
 
-/// How often a second it gets done by so many at once.
+/// Calls per second with that concurrency.
 async fn per_second<F>(at_once: usize, act: impl Fn() -> F) -> f64
 where
     F: Future<Output = ()> + Send + 'static,
@@ -131,7 +132,7 @@ where
     f64::from(done) / began.elapsed().as_secs_f64()
 }
 
-/// Prints a line of the table; its last number.
+/// Prints a row of the table; returns its last number.
 fn row(name: &str, numbers: &[f64]) -> f64 {
     let (first, last) = (numbers[0], numbers[numbers.len() - 1]);
     print!("{name:<34}");

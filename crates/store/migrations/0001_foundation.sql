@@ -14,7 +14,7 @@ CREATE TABLE "user" (
     id              TEXT PRIMARY KEY,
     organization_id TEXT NOT NULL REFERENCES organization (id),
     username        TEXT NOT NULL,
-    -- Empties when the user goes, so that the name is free again.
+    -- Set to NULL when the user is deleted, so that the name is free again.
     username_key    TEXT UNIQUE,
     display_name    TEXT NOT NULL,
     password_hash   TEXT NOT NULL,
@@ -57,25 +57,24 @@ CREATE TABLE invite_use (
 
 CREATE TABLE cluster (
     id              TEXT PRIMARY KEY,
-    -- None: shared by all.
+    -- NULL: shared.
     organization_id TEXT REFERENCES organization (id),
     name            TEXT NOT NULL,
     provider        TEXT NOT NULL,
     cloud_provider  TEXT NOT NULL,
     region          TEXT NOT NULL,
     labels          TEXT NOT NULL,
-    -- The labels of each node, by its name.
+    -- The labels of each node, by name.
     nodes           TEXT NOT NULL,
     status          TEXT NOT NULL,
     status_reason   TEXT NOT NULL,
-    -- What its agent last said of itself, if it speaks over the network. Written every few seconds
-    -- at most, without an event.
+    -- The last heartbeat of a remote agent. Written every few seconds at most, without an event.
     heard_at        BIGINT,
     agent_version   TEXT,
     agent_runtime   TEXT,
-    -- Set exactly while its status is unreachable.
+    -- Set exactly while the status is unreachable.
     unreachable_at  BIGINT,
-    -- How many deployments are placed on it or pinned to it: what deletion and limits look at.
+    -- Number of deployments placed on it or pinned to it: checked by deletion and limits.
     deployments     BIGINT NOT NULL DEFAULT 0 CHECK (deployments >= 0),
     generation      BIGINT NOT NULL DEFAULT 1,
     created_by      TEXT NOT NULL,
@@ -85,7 +84,7 @@ CREATE TABLE cluster (
 );
 CREATE INDEX cluster_organization ON cluster (organization_id, id) WHERE deleted_at IS NULL;
 
--- What an agent shows for being the one of its cluster. Only the newest has no end.
+-- Tokens that authenticate the agent of a cluster. Only the newest has no expiry.
 CREATE TABLE agent_token (
     hash       TEXT PRIMARY KEY,
     cluster_id TEXT NOT NULL REFERENCES cluster (id),
@@ -101,7 +100,7 @@ CREATE TABLE capacity (
     kind       TEXT NOT NULL,
     total      BIGINT NOT NULL,
     used       BIGINT NOT NULL DEFAULT 0,
-    -- The part of `used` that was taken by hand; the rest is held by replicas.
+    -- The manually reserved part of `used`; the rest is held by replicas.
     manual     BIGINT NOT NULL DEFAULT 0,
     PRIMARY KEY (cluster_id, node, kind),
     CHECK (used <= total),
@@ -118,9 +117,9 @@ CREATE TABLE deployment (
     spec            TEXT NOT NULL,
     priority        BIGINT NOT NULL,
     labels          TEXT NOT NULL,
-    -- The number of the next replica: an agent must never take a new one for one of before.
+    -- The number of the next replica: agents must never confuse a new one with an old one.
     next_number     BIGINT NOT NULL,
-    -- From here on it is summed up from its replicas, whenever one of them changes.
+    -- The following columns summarise the replicas.
     status          TEXT NOT NULL,
     status_reason   TEXT NOT NULL,
     placed_on       TEXT REFERENCES cluster (id),
@@ -144,15 +143,15 @@ CREATE TABLE replica (
     node          TEXT,
     status        TEXT NOT NULL,
     status_reason TEXT NOT NULL,
-    -- Why that may not be true any more: its cluster is silent.
+    -- Why the status may be outdated: the cluster is unreachable.
     caveat        TEXT,
     endpoints     TEXT NOT NULL,
-    -- What the agent shall do, and the last of it that the agent has answered.
+    -- Generation of the desired state, and the last one that the agent acknowledged.
     desired       BIGINT NOT NULL DEFAULT 0,
     answered      BIGINT NOT NULL DEFAULT 0,
     placed_at     BIGINT,
     started_at    BIGINT,
-    -- The last lines of its log, once it has ended.
+    -- The last log lines, once it has ended.
     tail          TEXT NOT NULL DEFAULT '[]',
     PRIMARY KEY (deployment_id, number)
 );
@@ -162,8 +161,8 @@ CREATE INDEX replica_waiting ON replica (deployment_id) WHERE status IN ('queued
 CREATE INDEX replica_unanswered ON replica (cluster_id, deployment_id)
     WHERE cluster_id IS NOT NULL AND answered < desired;
 
--- What is left on a cluster that was lost: its replica is elsewhere by now. It holds the node's
--- capacity until the agent comes back and says that it is gone.
+-- Evicted replicas that an unreachable cluster may still run. They hold the node's capacity until
+-- the agent returns and reports that they have stopped.
 CREATE TABLE leftover (
     cluster_id    TEXT NOT NULL REFERENCES cluster (id),
     deployment_id TEXT NOT NULL REFERENCES deployment (id),
@@ -174,7 +173,7 @@ CREATE TABLE leftover (
     PRIMARY KEY (cluster_id, deployment_id, number)
 );
 
--- Who yielded to whom, for as long as it counts against an organization's hourly budget.
+-- Preemptions, as long as they count towards an organization's hourly budget.
 CREATE TABLE preemption (
     at              BIGINT NOT NULL,
     organization_id TEXT NOT NULL REFERENCES organization (id),
@@ -185,7 +184,7 @@ CREATE INDEX preemption_at ON preemption (at);
 
 CREATE TABLE event (
     id              {{identity}},
-    -- The place in the log that readers see; see the documentation of `store::event`.
+    -- The position in the log that readers see; see the documentation of `store::event`.
     seq             {{event_seq}},
     at              BIGINT NOT NULL,
     organization_id TEXT,
@@ -205,14 +204,14 @@ CREATE TABLE work (
     key         TEXT NOT NULL,
     lane        BIGINT NOT NULL,
     due_at      BIGINT NOT NULL,
-    -- Grows with every wake-up, so that one that comes during a run is not lost.
+    -- Incremented by every wake-up, so that one during a run is not lost.
     revision    BIGINT NOT NULL DEFAULT 1,
     attempts    BIGINT NOT NULL DEFAULT 0,
     error       TEXT,
     leased_until BIGINT NOT NULL DEFAULT 0,
     -- The later of the two: when it can be claimed.
     ready_at    BIGINT NOT NULL,
-    -- Grows with every lease: who comes back with an old one is too late.
+    -- Fencing token: incremented by every claim; stale holders are rejected.
     fence       BIGINT NOT NULL DEFAULT 0,
     PRIMARY KEY (kind, key)
 );

@@ -1,4 +1,4 @@
--- Instances of managed services: what they are, what they are charged to, who may not have any.
+-- Instances of managed services, the quota ledger, grants, denied owners, service accounts.
 
 CREATE TABLE instance (
     id               TEXT PRIMARY KEY,
@@ -15,23 +15,23 @@ CREATE TABLE instance (
     status           TEXT NOT NULL,
     status_reason    TEXT NOT NULL,
     status_since     BIGINT NOT NULL,
-    -- The cluster that was asked for.
+    -- The requested cluster.
     pinned_to        TEXT REFERENCES cluster (id),
-    -- The cluster that it is on.
+    -- The cluster that it is placed on.
     cluster_id       TEXT REFERENCES cluster (id),
-    -- What holds its capacity, and runs it where Paddock's own agent is.
+    -- The deployment that reserves its capacity, and runs it where Paddock's own agent is.
     deployment_id    TEXT REFERENCES deployment (id),
     host             TEXT,
     expires_at       BIGINT,
     detail           TEXT NOT NULL,
-    -- What it signs in with, encrypted.
+    -- The encrypted SSO client.
     sealed           TEXT,
     generation       BIGINT NOT NULL DEFAULT 1,
     created_at       BIGINT NOT NULL,
     updated_at       BIGINT NOT NULL,
     deleted_at       BIGINT
 );
--- Two of one name can't be, however many servers are asked at once.
+-- Unique names, enforced across servers.
 CREATE UNIQUE INDEX instance_name ON instance (kind, organization_id, name) WHERE deleted_at IS NULL;
 CREATE INDEX instance_organization ON instance (organization_id, id) WHERE deleted_at IS NULL;
 CREATE INDEX instance_owner ON instance (owner, id) WHERE deleted_at IS NULL;
@@ -39,7 +39,7 @@ CREATE INDEX instance_cluster ON instance (cluster_id, id) WHERE deleted_at IS N
 CREATE INDEX instance_restless ON instance (id)
     WHERE deleted_at IS NULL AND status NOT IN ('ready', 'failed', 'suspended');
 
--- What is charged to whom: quota, trials, regions.
+-- The quota ledger: usage of quota, trials and regions.
 CREATE TABLE account (
     kind    TEXT NOT NULL,
     holder  TEXT NOT NULL,
@@ -48,16 +48,16 @@ CREATE TABLE account (
     PRIMARY KEY (kind, holder, account)
 );
 
--- What organizations and users may have, as far as it was granted through the API.
+-- Quota grants made through the API.
 CREATE TABLE quota (
     id            TEXT PRIMARY KEY,
     -- organization/ID or user/NAME
     holder        TEXT NOT NULL,
-    -- None: every kind that has the type.
+    -- NULL: every kind with the type.
     kind          TEXT,
     instance_type TEXT NOT NULL,
     billing_model TEXT NOT NULL,
-    -- None: as many as they like.
+    -- NULL: unlimited.
     most          BIGINT,
     expires_at    BIGINT,
     created_by    TEXT NOT NULL,
@@ -65,7 +65,7 @@ CREATE TABLE quota (
 );
 CREATE INDEX quota_holder ON quota (holder);
 
--- Who may not have anything.
+-- Users who may not have instances.
 CREATE TABLE denied_owner (
     owner      TEXT PRIMARY KEY,
     reason     TEXT NOT NULL,
@@ -73,7 +73,7 @@ CREATE TABLE denied_owner (
     created_at BIGINT NOT NULL
 );
 
--- What programs of an organization sign in with.
+-- Service accounts of an organization.
 CREATE TABLE service_account (
     id              TEXT PRIMARY KEY,
     organization_id TEXT NOT NULL REFERENCES organization (id),
@@ -86,14 +86,14 @@ CREATE TABLE service_account (
 );
 CREATE INDEX service_account_organization ON service_account (organization_id, id);
 
--- A deployment that belongs to an instance is none of users' own.
+-- The instance that a deployment belongs to; such deployments are hidden from users.
 ALTER TABLE deployment ADD COLUMN instance_id TEXT REFERENCES instance (id);
--- What an organization and a user are called where they sign in.
+-- The ids of an organization and a user at the external identity provider.
 ALTER TABLE organization ADD COLUMN foreign_id TEXT;
 CREATE UNIQUE INDEX organization_foreign ON organization (foreign_id);
 ALTER TABLE "user" ADD COLUMN foreign_id TEXT;
 CREATE UNIQUE INDEX user_foreign ON "user" (foreign_id);
--- What a cluster is called where it was made, and what its hosting of instances is about.
+-- The external id of a cluster, and the state of its third-party agent.
 ALTER TABLE cluster ADD COLUMN foreign_id TEXT;
 CREATE UNIQUE INDEX cluster_foreign ON cluster (foreign_id) WHERE deleted_at IS NULL;
 ALTER TABLE cluster ADD COLUMN hosting TEXT NOT NULL DEFAULT '{}';

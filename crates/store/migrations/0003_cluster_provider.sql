@@ -1,15 +1,14 @@
--- What the provider of a cluster is told.
+-- Settings of the cluster's provider.
 ALTER TABLE cluster ADD COLUMN settings TEXT NOT NULL DEFAULT '"none"';
--- Since when its status is what it is: what deadlines are counted from.
+-- Since when the status holds: the base of deadlines.
 ALTER TABLE cluster ADD COLUMN status_since BIGINT NOT NULL DEFAULT 0;
 UPDATE cluster SET status_since = updated_at;
--- Set while it takes nothing new and what is on it moves elsewhere.
+-- Set while the cluster is being drained.
 ALTER TABLE cluster ADD COLUMN draining_at BIGINT;
--- 1: it goes even if what was made for it can't be taken away.
+-- 1: deleted even if the provider can't destroy its objects.
 ALTER TABLE cluster ADD COLUMN is_forced BIGINT NOT NULL DEFAULT 0;
 
--- What a cluster's provider is told, or has us keep, that must not be seen; encrypted for the purpose
--- cluster/ID/NAME. It goes with the cluster.
+-- Secrets of a cluster's provider, encrypted for the context cluster/ID/NAME.
 CREATE TABLE cluster_secret (
     cluster_id TEXT NOT NULL REFERENCES cluster (id),
     name       TEXT NOT NULL,

@@ -1,28 +1,28 @@
--- Fleets that grow and shrink by themselves: what each pool remembers, and which clusters it made.
+-- Autoscaled pools: their persisted state, and their clusters.
 
 CREATE TABLE pool (
     name       TEXT PRIMARY KEY,
-    -- Grows with every change: who decided from an older one is too late.
+    -- Incremented by every change: decisions from an older generation are rejected.
     generation BIGINT NOT NULL DEFAULT 1,
-    -- How many clusters it has ever made: their names count on.
+    -- Number of clusters ever created: the next cluster's number.
     made       BIGINT NOT NULL DEFAULT 0,
     grown_at   BIGINT,
     shrunk_at  BIGINT,
-    -- Why it wants to grow, and since when.
+    -- The pending scaling action, and since when.
     wish       TEXT,
     wish_since BIGINT,
     -- Since when each of its clusters is empty, by id.
     idle       TEXT NOT NULL DEFAULT '{}',
-    -- What was last decided, why, and since when it is decided so.
+    -- The last decision, its reason, and since when it stands.
     decision   TEXT NOT NULL DEFAULT 'stay',
     reason     TEXT NOT NULL DEFAULT '',
     decided_at BIGINT NOT NULL,
     look_again BIGINT
 );
 
--- Which pool made it.
+-- The pool that created the cluster.
 ALTER TABLE cluster ADD COLUMN pool TEXT;
 CREATE INDEX cluster_pool ON cluster (pool, id) WHERE pool IS NOT NULL AND deleted_at IS NULL;
--- For which type of instance it holds room before anybody asks; then it is none of users' own.
+-- The instance type that a deployment reserves capacity for; hidden from users.
 ALTER TABLE deployment ADD COLUMN reserved TEXT;
 CREATE INDEX deployment_reserved ON deployment (pinned_to, id) WHERE reserved IS NOT NULL AND deleted_at IS NULL;

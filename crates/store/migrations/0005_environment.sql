@@ -1,20 +1,20 @@
--- Templates, environments made from them, their resources, and what was said while these were made.
+-- Templates, environments, their resources, and the logs of their operations.
 
 CREATE TABLE template (
     id              TEXT PRIMARY KEY,
-    -- None: shared by all.
+    -- NULL: shared.
     organization_id TEXT REFERENCES organization (id),
     name            TEXT NOT NULL,
     version         TEXT NOT NULL,
     description     TEXT NOT NULL,
     tags            TEXT NOT NULL,
     git_commit      TEXT,
-    -- The whole of it, and its hash together with that of its files.
+    -- The content, and the hash of the content and files.
     body            TEXT NOT NULL,
-    -- As it was published.
+    -- The source text as published.
     source          TEXT NOT NULL,
     hash            TEXT NOT NULL,
-    -- Of its files alone; empty if there are none.
+    -- Hash of the files alone; empty without files.
     files_print     TEXT NOT NULL DEFAULT '',
     deprecated_at   BIGINT,
     deprecated_why  TEXT,
@@ -28,11 +28,11 @@ CREATE UNIQUE INDEX template_version ON template (organization_id, name, version
 CREATE UNIQUE INDEX template_shared_version ON template (name, version)
     WHERE deleted_at IS NULL AND organization_id IS NULL;
 
--- What was published beside a template: modules.
+-- Files of a template: modules.
 CREATE TABLE template_file (
     template_id TEXT NOT NULL REFERENCES template (id),
     path        TEXT NOT NULL,
-    -- In base64.
+    -- Base64.
     content     TEXT NOT NULL,
     size_bytes  BIGINT NOT NULL DEFAULT 0,
     PRIMARY KEY (template_id, path)
@@ -66,7 +66,7 @@ CREATE INDEX environment_organization ON environment (organization_id, id);
 CREATE INDEX environment_restless ON environment (id)
     WHERE status IN ('deploying', 'validating', 'destroying');
 
--- Which versions of templates an environment is made from: those can't be deleted.
+-- Template versions in use by an environment: they can't be deleted.
 CREATE TABLE environment_template (
     environment_id TEXT NOT NULL REFERENCES environment (id),
     template_id    TEXT NOT NULL REFERENCES template (id),
@@ -80,27 +80,27 @@ CREATE TABLE resource (
     organization_id TEXT NOT NULL REFERENCES organization (id),
     name            TEXT NOT NULL,
     executor        TEXT NOT NULL,
-    -- What it shall be, with expressions.
+    -- The desired state, with expressions.
     node            TEXT NOT NULL,
     act             TEXT NOT NULL,
     status          TEXT NOT NULL,
     status_reason   TEXT NOT NULL,
     status_since    BIGINT NOT NULL,
     progress        BIGINT NOT NULL DEFAULT 0,
-    -- What was last applied: its print, and what the executor was told.
+    -- The last applied state: its fingerprint, and the executor's configuration.
     print           TEXT,
     applied         TEXT NOT NULL DEFAULT 'null',
     outputs         TEXT NOT NULL DEFAULT '{}',
-    -- What of Paddock's own was made for it.
+    -- The object that was created for it.
     link_kind       TEXT,
     link_id         TEXT,
-    -- What exists already and shall be taken over.
+    -- The existing object to adopt.
     adopt           TEXT,
     drift           TEXT NOT NULL DEFAULT '[]',
     unexpected      TEXT NOT NULL DEFAULT '[]',
     observed_at     BIGINT,
     attempts        BIGINT NOT NULL DEFAULT 0,
-    -- Which server carries out its step, until when, and how often that changed.
+    -- Lease: the server that operates on it, its expiry, and the fencing token.
     holder          TEXT NOT NULL DEFAULT '',
     held_until      BIGINT NOT NULL DEFAULT 0,
     fence           BIGINT NOT NULL DEFAULT 0,
@@ -115,7 +115,7 @@ CREATE INDEX resource_restless ON resource (id)
     WHERE deleted_at IS NULL AND status IN ('planning', 'applying', 'destroying');
 CREATE INDEX resource_link ON resource (link_kind, link_id) WHERE link_id IS NOT NULL AND deleted_at IS NULL;
 
--- What executors had us keep, encrypted.
+-- Encrypted state of executors.
 CREATE TABLE resource_secret (
     resource_id TEXT NOT NULL REFERENCES resource (id),
     name        TEXT NOT NULL,
@@ -123,7 +123,7 @@ CREATE TABLE resource_secret (
     PRIMARY KEY (resource_id, name)
 );
 
--- What was said while a resource was made, changed and destroyed.
+-- Logs of operations on a resource.
 CREATE TABLE resource_log (
     resource_id TEXT NOT NULL REFERENCES resource (id),
     number      BIGINT NOT NULL,

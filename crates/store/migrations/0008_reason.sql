@@ -1,6 +1,7 @@
--- Why a subject has its status: `status_reason` is a JSON document with a code and its fields, and the code
--- is beside it for queries. Rows of earlier releases have a message alone: it is read as the code `Reported`.
--- Servers of the release before go on writing messages; they show the document of a row of this one.
+-- Reasons: `status_reason` is a JSON document with a code and its fields, and `reason_code` repeats
+-- the code for queries. Rows of earlier releases contain only a message, read as the code
+-- `Reported`. Servers of the previous release keep writing messages; they show the document of a
+-- newer row as it is.
 ALTER TABLE cluster ADD COLUMN reason_code TEXT NOT NULL DEFAULT 'Reported';
 ALTER TABLE deployment ADD COLUMN reason_code TEXT NOT NULL DEFAULT 'Reported';
 ALTER TABLE replica ADD COLUMN reason_code TEXT NOT NULL DEFAULT 'Reported';

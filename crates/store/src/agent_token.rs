@@ -1,4 +1,4 @@
-//! Tokens of agents: each is good for exactly one cluster, and kept only as a hash.
+//! Agent tokens: each is valid for exactly one cluster, and stored only as a hash.
 
 use std::time::Duration;
 
@@ -7,8 +7,7 @@ use model::{ClusterId, Time};
 use crate::db::{params, sql};
 use crate::{Read, Result, Tx, cluster};
 
-/// Keeps the hash of a new token. Those of before end after `overlap`, so that an agent that runs has
-/// time to change over.
+/// Stores the hash of a new token. Older ones expire after `overlap`, so that the agent can switch.
 pub async fn create(tx: &mut Tx, on: ClusterId, hash: &str, overlap: Duration) -> Result<()> {
     cluster::lock(tx, on).await?;
     let (now, end) = (tx.now(), tx.now() + overlap);
@@ -25,11 +24,16 @@ pub async fn create(tx: &mut Tx, on: ClusterId, hash: &str, overlap: Duration) -
         params![hash, on, now],
     )
     .await?;
-    cluster::token_made(tx, on).await
+    cluster::record_token(tx, on).await
 }
 
-/// Keeps the hash of a token that ends by itself, beside those that there are.
-pub async fn lend(tx: &mut Tx, on: ClusterId, hash: &str, expires_at: Time) -> Result<()> {
+/// Stores the hash of a token with an expiry, next to the existing ones.
+pub async fn create_temporary(
+    tx: &mut Tx,
+    on: ClusterId,
+    hash: &str,
+    expires_at: Time,
+) -> Result<()> {
     let now = tx.now();
     let sql = sql!(
         "INSERT INTO agent_token (hash, cluster_id, created_at, expires_at) VALUES ($1, $2, $3, $4)"
@@ -37,7 +41,7 @@ pub async fn lend(tx: &mut Tx, on: ClusterId, hash: &str, expires_at: Time) -> R
     tx.run(sql, params![hash, on, now, expires_at]).await.map(drop)
 }
 
-/// Whose token it is; nobody's if it is unknown or has ended, or its cluster is gone.
+/// The cluster of a token; `None` if it is unknown or expired, or the cluster is deleted.
 pub async fn find(read: &mut Read, hash: &str, now: Time) -> Result<Option<ClusterId>> {
     let row = read
         .first(
@@ -52,7 +56,7 @@ pub async fn find(read: &mut Read, hash: &str, now: Time) -> Result<Option<Clust
     row.map(|mut row| row.take()).transpose()
 }
 
-/// Forgets tokens that have ended.
+/// Deletes expired tokens.
 pub async fn prune(tx: &mut Tx) -> Result<u64> {
     let now = tx.now();
     tx.run(sql!("DELETE FROM agent_token WHERE expires_at <= $1"), params![now]).await

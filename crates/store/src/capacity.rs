@@ -1,7 +1,7 @@
-//! Capacity: what each node of a cluster has of each resource type and how much of it is taken.
+//! Capacity: the total and used amount of each resource type on each node of a cluster.
 //!
-//! The condition is the lock: an amount is taken by one statement that does nothing when it does
-//! not fit, so no crash and no number of replicas can take more than there is.
+//! The condition is the lock: one statement reserves an amount or does nothing if it does not fit,
+//! so neither crashes nor any number of servers can overcommit.
 
 use std::collections::BTreeMap;
 
@@ -11,21 +11,20 @@ use model::{ClusterId, Place, Quantity, Resources};
 use crate::db::{params, sql};
 use crate::{Error, Read, Result, Tx};
 
-/// Takes a node's capacity for a replica: all of it, or an error and the transaction can't be
-/// committed.
+/// Reserves a node's capacity for a replica: all of it, or an error that prevents the commit.
 pub(crate) async fn reserve(tx: &mut Tx, place: &Place, request: &Resources) -> Result<()> {
     let sql = sql!(
         "UPDATE capacity SET used = used + $4 ",
         "WHERE cluster_id = $1 AND node = $2 AND kind = $3 AND used + $4 <= total"
     );
-    // One statement per type, in one order for everybody, so that no two wait for each other.
+    // One statement per type, in a global order, to avoid deadlocks.
     for (kind, amount) in request.iter().filter(|(_, amount)| !amount.is_zero()) {
         change(tx, sql, place, kind, amount).await?;
     }
     Ok(())
 }
 
-/// Gives a replica's capacity back.
+/// Releases a replica's capacity.
 pub(crate) async fn release(tx: &mut Tx, place: &Place, request: &Resources) -> Result<()> {
     let sql = sql!(
         "UPDATE capacity SET used = used - $4 ",
@@ -37,8 +36,8 @@ pub(crate) async fn release(tx: &mut Tx, place: &Place, request: &Resources) -> 
     Ok(())
 }
 
-/// Takes capacity by hand, from one node after the other.
-pub async fn take(tx: &mut Tx, cluster: ClusterId, request: &Resources) -> Result<()> {
+/// Reserves capacity manually, node by node.
+pub async fn reserve_manually(tx: &mut Tx, cluster: ClusterId, request: &Resources) -> Result<()> {
     let sql = sql!(
         "UPDATE capacity SET used = used + $4, manual = manual + $4 ",
         "WHERE cluster_id = $1 AND node = $2 AND kind = $3 AND used + $4 <= total"
@@ -46,8 +45,8 @@ pub async fn take(tx: &mut Tx, cluster: ClusterId, request: &Resources) -> Resul
     spread(tx, sql, cluster, request, Capacity::free).await
 }
 
-/// Gives back what was taken by hand; never what a replica holds.
-pub async fn give_back(tx: &mut Tx, cluster: ClusterId, request: &Resources) -> Result<()> {
+/// Releases manually reserved capacity; never what a replica holds.
+pub async fn release_manual(tx: &mut Tx, cluster: ClusterId, request: &Resources) -> Result<()> {
     let sql = sql!(
         "UPDATE capacity SET used = used - $4, manual = manual - $4 ",
         "WHERE cluster_id = $1 AND node = $2 AND kind = $3 AND manual >= $4"
@@ -55,25 +54,25 @@ pub async fn give_back(tx: &mut Tx, cluster: ClusterId, request: &Resources) -> 
     spread(tx, sql, cluster, request, |capacity| capacity.manual).await
 }
 
-/// Does it to as many nodes as it takes. `room` is how much of it each can bear.
+/// Applies the statement to as many nodes as needed. `available` is how much each node can contribute.
 async fn spread(
     tx: &mut Tx,
     sql: &'static str,
     cluster: ClusterId,
     request: &Resources,
-    room: impl Fn(&Capacity) -> Quantity,
+    available: impl Fn(&Capacity) -> Quantity,
 ) -> Result<()> {
-    let nodes = of(tx, cluster).await?;
+    let nodes = nodes_of(tx, cluster).await?;
     let mut all = Resources::default();
     for (_, kind, capacity) in &nodes {
-        let sum = all.get(kind).plus(room(capacity));
+        let sum = all.get(kind).plus(available(capacity));
         all.set(kind, sum);
     }
     let missing = request.shortage(&all);
     if !missing.is_empty() {
-        return Err(Error::Short { missing });
+        return Err(Error::InsufficientCapacity { missing });
     }
-    for (node, kind, capacity) in parts(nodes, request, room) {
+    for (node, kind, capacity) in parts(nodes, request, available) {
         change(tx, sql, &Place { cluster, node: node.into() }, &kind, capacity).await?;
     }
     Ok(())
@@ -83,14 +82,14 @@ async fn spread(
 fn parts(
     nodes: Vec<(String, String, Capacity)>,
     request: &Resources,
-    room: impl Fn(&Capacity) -> Quantity,
+    available: impl Fn(&Capacity) -> Quantity,
 ) -> Vec<(String, String, Quantity)> {
-    let mut left = request.clone();
+    let mut remaining = request.clone();
     let mut parts = Vec::new();
     for (node, kind, capacity) in nodes {
-        let part = left.get(&kind).min(room(&capacity));
+        let part = remaining.get(&kind).min(available(&capacity));
         if !part.is_zero() {
-            left.set(&kind, left.get(&kind).minus(part));
+            remaining.set(&kind, remaining.get(&kind).minus(part));
             parts.push((node, kind, part));
         }
     }
@@ -109,13 +108,13 @@ async fn change(
         // Other types may have been changed already.
         tx.poison();
         let missing = [(kind.to_owned(), amount)].into_iter().collect();
-        return Err(Error::Short { missing });
+        return Err(Error::InsufficientCapacity { missing });
     }
     Ok(())
 }
 
-/// All there is of a cluster: node, type, how much.
-async fn of(read: &mut Read, cluster: ClusterId) -> Result<Vec<(String, String, Capacity)>> {
+/// The capacity of a cluster: node, type, amounts.
+async fn nodes_of(read: &mut Read, cluster: ClusterId) -> Result<Vec<(String, String, Capacity)>> {
     let sql = sql!(
         "SELECT node, kind, total, used, manual FROM capacity WHERE cluster_id = $1 ",
         "ORDER BY node, kind"
@@ -130,7 +129,7 @@ async fn of(read: &mut Read, cluster: ClusterId) -> Result<Vec<(String, String, 
         .collect()
 }
 
-/// Gives a node its totals; types that are not named keep theirs. Never below what is taken.
+/// Sets the totals of a node; types that are not named stay. Never below the used amount.
 pub async fn set_total(tx: &mut Tx, place: &Place, total: &Resources) -> Result<()> {
     for (kind, amount) in total.iter() {
         let set = tx
@@ -145,18 +144,18 @@ pub async fn set_total(tx: &mut Tx, place: &Place, total: &Resources) -> Result<
             .await?;
         if set == 0 {
             return Err(Error::Conflict(format!(
-                "{amount} {kind} is less than what is in use; free some of it first"
+                "{amount} {kind} is less than the amount in use; release some of it first"
             )));
         }
     }
     Ok(())
 }
 
-/// Makes these a cluster's nodes. What is no longer named goes, if nothing of it is in use.
+/// Sets the nodes of a cluster. Nodes that are not named are removed, unless they are in use.
 pub(crate) async fn set_nodes(tx: &mut Tx, cluster: ClusterId, nodes: &[NewNode]) -> Result<()> {
     let named: BTreeMap<&str, &Resources> =
         nodes.iter().map(|node| (node.name.as_str(), &node.capacity)).collect();
-    for (node, kind, _) in of(tx, cluster).await? {
+    for (node, kind, _) in nodes_of(tx, cluster).await? {
         let is_named = named.get(node.as_str()).is_some_and(|has| has.iter().any(|h| h.0 == kind));
         if is_named {
             continue;
@@ -167,7 +166,7 @@ pub(crate) async fn set_nodes(tx: &mut Tx, cluster: ClusterId, nodes: &[NewNode]
         if tx.run(sql, params![cluster, node, kind]).await? == 0 {
             tx.poison();
             return Err(Error::Conflict(format!(
-                "{kind} of the node {node} is in use; free it first"
+                "{kind} of node {node} is in use; release it first"
             )));
         }
     }

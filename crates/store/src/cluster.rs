@@ -1,4 +1,4 @@
-//! Clusters. An organization sees its own and the shared ones; it changes only its own.
+//! Clusters. An organization sees its own and the shared ones, and changes only its own.
 
 mod drain;
 pub mod hosting;
@@ -7,17 +7,17 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use model::cluster::{
-    Capacity, Cluster, Heard, Hosting, NewCluster, NewNode, Node, Reason, Settings, Status,
+    AgentHeartbeat, Capacity, Cluster, Hosting, NewCluster, NewNode, Node, Reason, Settings, Status,
 };
 use model::event::Kind;
-use model::reason::Coded as _;
+use model::reason::StatusReason as _;
 use model::work::{Key, Lane};
 use model::{ClusterId, OrganizationId, Place, Resources, Time};
 
 use serde::Serialize;
 
 use crate::db::{Json, Param, Row, Select, Value, json, params, readable, sql};
-use crate::deployment::{losing, reserving};
+use crate::deployment::{eviction, reserving};
 use crate::status::{self, Lifecycle, status_row};
 use crate::subject::{self, Id, Subject, by_id};
 use crate::{Error, Read, Result, Scope, Tx, capacity, work};
@@ -28,7 +28,7 @@ pub use drain::{drain, undrain};
 
 by_id!(ClusterId: get(Read));
 
-/// The worker that brings clusters to `ready`.
+/// The worker that reconciles clusters.
 pub const WORKER: &str = "cluster";
 
 macro_rules! columns {
@@ -52,11 +52,11 @@ impl Subject for Cluster {
 
     fn from_row(row: Row) -> Result<Self> {
         let (mut cluster, labels, row) = read_cluster(row)?;
-        add(&mut cluster, &labels, row)?;
+        add_capacity(&mut cluster, &labels, row)?;
         Ok(cluster)
     }
 
-    /// Rows of one cluster follow each other, one per node and resource type.
+    /// The rows of a cluster are adjacent, one per node and resource type.
     fn from_rows(rows: Vec<Row>) -> Vec<Self> {
         let mut clusters: Vec<Cluster> = Vec::new();
         for (cluster, labels, row) in readable(rows, read_cluster) {
@@ -64,9 +64,9 @@ impl Subject for Cluster {
                 clusters.push(cluster);
             }
             if let Some(cluster) = clusters.last_mut()
-                && let Err(error) = add(cluster, &labels, row)
+                && let Err(error) = add_capacity(cluster, &labels, row)
             {
-                tracing::error!(cluster = %cluster.id, %error, "a row is left out");
+                tracing::error!(cluster = %cluster.id, %error, "unreadable row skipped");
             }
         }
         clusters
@@ -95,7 +95,7 @@ impl Lifecycle for Cluster {
         ]
     }
 
-    fn told(&self) -> impl Serialize + Send + Sync {
+    fn event_data(&self) -> impl Serialize + Send + Sync {
         self
     }
 
@@ -104,11 +104,11 @@ impl Lifecycle for Cluster {
         Ok(())
     }
 
-    async fn retake(&self, tx: &mut Tx) -> Result<Self> {
-        take_lock(tx, self.id).await
+    async fn relock(&self, tx: &mut Tx) -> Result<Self> {
+        lock_and_get(tx, self.id).await
     }
 
-    fn is_still(&self, seen: &Self) -> bool {
+    fn is_unchanged(&self, seen: &Self) -> bool {
         self.status == seen.status
             && self.status_since == seen.status_since
             && self.unreachable_at == seen.unreachable_at
@@ -116,29 +116,29 @@ impl Lifecycle for Cluster {
     }
 }
 
-/// Which clusters are wanted.
+/// Filter for lists.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
-    /// In that status.
+    /// Status.
     pub status: Option<Status>,
-    /// Of that name.
+    /// Name.
     pub name: Option<String>,
-    /// Only the organization's own: neither shared ones nor those on their way out.
+    /// Only the organization's own clusters, without shared ones and those being deleted.
     pub only_own: bool,
 }
 
-/// Makes a cluster. It is not ready yet: its worker takes it from here.
+/// Creates a cluster in status `accepted`; its worker takes over.
 pub async fn create(
     tx: &mut Tx,
     organization: Option<OrganizationId>,
     new: &NewCluster,
 ) -> Result<Cluster> {
     let id = tx.id();
-    create_as(tx, id, organization, new).await
+    create_with_id(tx, id, organization, new).await
 }
 
-/// The same with an id that was made before, because something is encrypted for it.
-pub async fn create_as(
+/// Creates a cluster with a given id, because secrets are already encrypted for it.
+pub async fn create_with_id(
     tx: &mut Tx,
     id: ClusterId,
     organization: Option<OrganizationId>,
@@ -171,26 +171,26 @@ pub async fn create_as(
     )
     .await?;
     capacity::set_nodes(tx, id, &nodes).await?;
-    note(tx, id, "created").await
+    record_event(tx, id, "created").await
 }
 
 fn labels_of(nodes: &[NewNode]) -> BTreeMap<&str, &BTreeMap<String, String>> {
     nodes.iter().map(|node| (node.name.as_str(), &node.labels)).collect()
 }
 
-/// One cluster that may be changed.
+/// A cluster that the caller may change.
 pub async fn get_own(read: &mut Read, scope: Scope, id: ClusterId) -> Result<Cluster> {
     let cluster = get(read, scope, id).await?;
     if scope.organization().is_some() && cluster.organization_id != scope.organization() {
         return Err(Error::Conflict(format!(
-            "the cluster {} is shared by all; only the platform administrator can change it",
+            "cluster {} is shared; only the platform administrator can change it",
             cluster.name
         )));
     }
     Ok(cluster)
 }
 
-/// The shared cluster of that name.
+/// The shared cluster with that name.
 pub async fn find_shared(read: &mut Read, name: &str) -> Result<Option<Cluster>> {
     let sql = sql!(
         "SELECT ",
@@ -201,7 +201,7 @@ pub async fn find_shared(read: &mut Read, name: &str) -> Result<Option<Cluster>>
     Ok(Cluster::from_rows(read.all(sql, params![name]).await?).into_iter().next())
 }
 
-/// The clusters that a pool has made.
+/// The clusters of a pool.
 pub(crate) async fn of_pool(read: &mut Read, pool: &str) -> Result<Vec<Cluster>> {
     let sql = sql!(
         "SELECT ",
@@ -224,14 +224,14 @@ impl subject::Filter for Filter {
     }
 }
 
-/// Changes what users wrote on a cluster.
-pub async fn set_words(
+/// Changes the name and labels of a cluster.
+pub async fn set_metadata(
     tx: &mut Tx,
     id: ClusterId,
     name: Option<&str>,
     labels: Option<&BTreeMap<String, String>>,
 ) -> Result<Cluster> {
-    let mut now = take_lock(tx, id).await?;
+    let mut now = lock_and_get(tx, id).await?;
     now.name = name.map_or(now.name, str::to_owned);
     now.labels = labels.cloned().unwrap_or(now.labels);
     now.generation += 1;
@@ -239,59 +239,60 @@ pub async fn set_words(
     Ok(now)
 }
 
-/// Gives a cluster that is one node its totals. What waits may fit now.
+/// Sets the totals of a cluster with one node. Pending replicas may fit then.
 pub async fn set_total(tx: &mut Tx, id: ClusterId, total: &Resources) -> Result<Cluster> {
-    let now = take_lock(tx, id).await?;
+    let now = lock_and_get(tx, id).await?;
     let [node] = now.nodes.as_slice() else {
         return Err(Error::Conflict(format!(
-            "the cluster {} has several nodes: change what each of them has",
+            "cluster {} has several nodes: set the capacity of each node",
             now.name
         )));
     };
     let place = Place { cluster: id, node: node.name.as_str().into() };
-    count_change(tx, id).await?;
+    increment_generation(tx, id).await?;
     capacity::set_total(tx, &place, total).await?;
-    note(tx, id, "updated").await
+    record_event(tx, id, "updated").await
 }
 
-/// Makes these a cluster's nodes. What is no longer named goes, if nothing of it is in use.
+/// Sets the nodes of a cluster. Nodes that are not named are removed, unless they are in use.
 pub async fn set_nodes(tx: &mut Tx, id: ClusterId, nodes: &[NewNode]) -> Result<Cluster> {
     lock(tx, id).await?;
     let sql = sql!("UPDATE cluster SET nodes = $2 WHERE id = $1");
     tx.run(sql, params![id, Json(&labels_of(nodes))]).await?;
-    count_change(tx, id).await?;
+    increment_generation(tx, id).await?;
     capacity::set_nodes(tx, id, nodes).await?;
-    note(tx, id, "updated").await
+    record_event(tx, id, "updated").await
 }
 
-async fn count_change(tx: &mut Tx, id: ClusterId) -> Result<()> {
+async fn increment_generation(tx: &mut Tx, id: ClusterId) -> Result<()> {
     let now = tx.now();
     let sql = sql!("UPDATE cluster SET generation = generation + 1, updated_at = $2 WHERE id = $1");
     tx.run(sql, params![id, now]).await.map(drop)
 }
 
-/// Takes capacity by hand: all of it or none.
-pub async fn take(tx: &mut Tx, id: ClusterId, request: &Resources) -> Result<Cluster> {
+/// Reserves capacity manually: all of it or none.
+pub async fn reserve(tx: &mut Tx, id: ClusterId, request: &Resources) -> Result<Cluster> {
     lock(tx, id).await?;
-    capacity::take(tx, id, request).await?;
-    note(tx, id, "capacity_taken").await
+    capacity::reserve_manually(tx, id, request).await?;
+    record_event(tx, id, "capacity_taken").await
 }
 
-/// Gives back what was taken by hand: all of it or none.
-pub async fn give_back(tx: &mut Tx, id: ClusterId, request: &Resources) -> Result<Cluster> {
+/// Releases manually reserved capacity: all of it or none.
+pub async fn release(tx: &mut Tx, id: ClusterId, request: &Resources) -> Result<Cluster> {
     lock(tx, id).await?;
-    capacity::give_back(tx, id, request).await?;
-    note(tx, id, "capacity_given_back").await
+    capacity::release_manual(tx, id, request).await?;
+    record_event(tx, id, "capacity_given_back").await
 }
 
-/// Notes that capacity became free in some other way than by a deployment's end.
-pub(crate) async fn freed(tx: &mut Tx, id: ClusterId) -> Result<()> {
-    note(tx, id, "capacity_freed").await.map(drop)
+/// Records that capacity was released other than by a deployment's end.
+pub(crate) async fn record_capacity_release(tx: &mut Tx, id: ClusterId) -> Result<()> {
+    record_event(tx, id, "capacity_freed").await.map(drop)
 }
 
-/// Notes that a cluster's agent has spoken; not if it did less than `apart` ago and nobody waits for
-/// it. Nothing goes to the log: whoever waits for the agent is woken, all others look when it is due.
-pub async fn hear(
+/// Records a heartbeat of a cluster's agent, unless the last one is less than `apart` old and the
+/// cluster does not wait for it. Appends no event: the worker is woken if the cluster waits for its
+/// agent; otherwise it reads the heartbeat when it is due.
+pub async fn record_heartbeat(
     tx: &mut Tx,
     id: ClusterId,
     version: &str,
@@ -316,8 +317,8 @@ pub async fn hear(
     Ok(())
 }
 
-/// Keeps what a provider says of what it made.
-pub async fn set_made(
+/// Stores what a provider reports about the cluster that it created.
+pub async fn set_provisioned(
     tx: &mut Tx,
     id: ClusterId,
     foreign_id: Option<&str>,
@@ -325,7 +326,7 @@ pub async fn set_made(
 ) -> Result<()> {
     let sql = sql!("UPDATE cluster SET hosting = $2 WHERE id = $1");
     tx.run(sql, params![id, Json(hosting)]).await?;
-    // Two clusters can be two parts of one: then only the first has its name.
+    // Two clusters can be parts of one external cluster: only the first gets its id.
     let sql = sql!(
         "UPDATE cluster SET foreign_id = $2 WHERE id = $1 AND NOT EXISTS ",
         "(SELECT 1 FROM cluster WHERE foreign_id = $2 AND deleted_at IS NULL)"
@@ -336,9 +337,9 @@ pub async fn set_made(
     }
 }
 
-/// Changes what a cluster's provider is told. Its worker has that be so.
+/// Changes the provider's settings. The worker applies them.
 pub async fn set_settings(tx: &mut Tx, id: ClusterId, settings: &Settings) -> Result<Cluster> {
-    let mut now = take_lock(tx, id).await?;
+    let mut now = lock_and_get(tx, id).await?;
     now.settings = settings.clone();
     now.generation += 1;
     save(tx, &mut now, "updated").await?;
@@ -347,10 +348,10 @@ pub async fn set_settings(tx: &mut Tx, id: ClusterId, settings: &Settings) -> Re
 
 /// Retries a cluster that failed.
 pub async fn retry(tx: &mut Tx, cluster: &Cluster) -> Result<Cluster> {
-    let mut now = take_lock(tx, cluster.id).await?;
+    let mut now = lock_and_get(tx, cluster.id).await?;
     if now.status != Status::Failed {
         return Err(Error::Conflict(format!(
-            "the cluster {} is {}; only one that is failed can be tried again",
+            "cluster {} is {}; only a failed cluster can be retried",
             now.name, now.status
         )));
     }
@@ -358,25 +359,25 @@ pub async fn retry(tx: &mut Tx, cluster: &Cluster) -> Result<Cluster> {
     Ok(now)
 }
 
-/// Asks for the provider's operation to be cancelled: the cluster has failed then, and can be retried.
+/// Requests the cancellation of the provider's operation: the cluster fails, and can be retried.
 pub async fn cancel(tx: &mut Tx, cluster: &Cluster) -> Result<Cluster> {
-    if !cluster.provider.makes() || !cluster.status.is_provisioning() {
+    if !cluster.provider.provisions() || !cluster.status.is_provisioning() {
         return Err(Error::Conflict(format!(
-            "the cluster {} is {}; only one that its provider creates now can be cancelled",
+            "cluster {} is {}; only a cluster that is being provisioned can be cancelled",
             cluster.name, cluster.status
         )));
     }
     crate::operation::set_cancelled(tx, cluster.id, true).await?;
-    note(tx, cluster.id, "cancelled").await
+    record_event(tx, cluster.id, "cancelled").await
 }
 
-/// Asks for a cluster's end; not while deployments exist. No deployment can come after this.
+/// Requests the deletion of a cluster; refused while deployments exist. Later ones can't be added.
 ///
-/// What was given up on one that is lost does not keep it: its agent may never come back. One that
-/// is forced goes even if what was made for it can't be taken away.
+/// Leftovers of an unreachable cluster don't block it: its agent may never return. A forced
+/// deletion succeeds even if the provider can't destroy its objects.
 pub async fn request_delete(tx: &mut Tx, cluster: &Cluster, is_forced: bool) -> Result<Cluster> {
-    let mut now = take_lock(tx, cluster.id).await?;
-    if now.status.is_leaving() {
+    let mut now = lock_and_get(tx, cluster.id).await?;
+    if now.status.is_deleting() {
         if is_forced {
             now.is_forced = true;
             save(tx, &mut now, "forced").await?;
@@ -384,19 +385,19 @@ pub async fn request_delete(tx: &mut Tx, cluster: &Cluster, is_forced: bool) -> 
         return Ok(now);
     }
     if now.pool.is_some() {
-        reserving::give_up_all(tx, now.id).await?;
+        reserving::release_all(tx, now.id).await?;
     }
     if now.status == Status::Unreachable {
-        losing::forget(tx, now.id).await?;
-        tx.settle_counts().await?;
+        eviction::delete_leftovers(tx, now.id).await?;
+        tx.flush_counts().await?;
     }
-    // From here on nobody adds a deployment: its row is held.
+    // From here on no deployment can be added: the row is locked.
     let sql = sql!("UPDATE cluster SET updated_at = updated_at WHERE id = $1 AND deployments = 0");
     let is_empty = tx.run(sql, params![now.id]).await? > 0;
     now = get(tx, Scope::All, now.id).await?;
     if !is_empty {
         return Err(Error::Conflict(format!(
-            "the cluster {} still has deployments ({}); drain it or delete them first",
+            "cluster {} still has deployments ({}); drain it or delete them first",
             now.name, now.deployments
         )));
     }
@@ -406,16 +407,16 @@ pub async fn request_delete(tx: &mut Tx, cluster: &Cluster, is_forced: bool) -> 
     Ok(now)
 }
 
-/// The end: nothing of the cluster is left but its history.
+/// Deletes a cluster; its history stays.
 pub async fn delete(tx: &mut Tx, cluster: &Cluster) -> Result<()> {
     let now: Time = tx.now();
     tx.run(sql!("UPDATE cluster SET deleted_at = $2 WHERE id = $1"), params![cluster.id, now])
         .await?;
-    crate::operation::secret::forget(tx, cluster.id).await?;
+    crate::operation::secret::delete_all(tx, cluster.id).await?;
     status::append(tx, cluster, "deleted").await
 }
 
-/// Counts one more deployment, if the cluster takes any and that is not more than `limit`.
+/// Counts one more deployment, if the cluster accepts deployments and `limit` is not exceeded.
 pub(crate) async fn add_deployment(tx: &mut Tx, id: ClusterId, limit: i64) -> Result<()> {
     let added = tx
         .run(
@@ -429,13 +430,13 @@ pub(crate) async fn add_deployment(tx: &mut Tx, id: ClusterId, limit: i64) -> Re
     if added == 1 {
         return Ok(());
     }
-    if get(tx, Scope::All, id).await?.status.is_leaving() {
-        return Err(Error::Conflict(format!("the cluster {id} is being deleted")));
+    if get(tx, Scope::All, id).await?.status.is_deleting() {
+        return Err(Error::Conflict(format!("cluster {id} is being deleted")));
     }
     Err(Error::Limit { limit, what: "deployments per cluster" })
 }
 
-/// Counts so many deployments more or fewer; more only while the cluster takes any.
+/// Changes the number of deployments; increases only while the cluster accepts deployments.
 pub(crate) async fn add_to_count(tx: &mut Tx, id: ClusterId, change: i64) -> Result<()> {
     let counted = tx
         .run(
@@ -447,40 +448,40 @@ pub(crate) async fn add_to_count(tx: &mut Tx, id: ClusterId, change: i64) -> Res
         )
         .await?;
     if counted == 0 {
-        return Err(Error::Conflict(format!("the cluster {id} is being deleted")));
+        return Err(Error::Conflict(format!("cluster {id} is being deleted")));
     }
     Ok(())
 }
 
-/// Keeps others from giving out or freeing this cluster's capacity until the end of the transaction.
+/// Locks the cluster's capacity until the end of the transaction.
 ///
-/// What changes capacity takes locks in one order, so that no two wait for each other: this one (of
-/// several clusters, by id), deployments by id, capacity; and at the commit, when nothing else is
-/// waited for, what counts deployments (`Tx::count`) and the work queue.
+/// Capacity changes acquire locks in one global order, to avoid deadlocks: this one (of several
+/// clusters, by id), deployments by id, capacity; and at the commit, when no other lock is waited
+/// for, deployment counters (`Tx::count`) and the work queue.
 pub async fn lock(tx: &mut Tx, id: ClusterId) -> Result<()> {
     tx.lock(&format!("cluster/{id}")).await
 }
 
-/// The cluster as it is now, with its lock.
-pub(crate) async fn take_lock(tx: &mut Tx, id: ClusterId) -> Result<Cluster> {
+/// Locks the cluster and reads it.
+pub(crate) async fn lock_and_get(tx: &mut Tx, id: ClusterId) -> Result<Cluster> {
     lock(tx, id).await?;
     get(tx, Scope::All, id).await
 }
 
-/// Notes that a cluster has a new token for its agent.
-pub(crate) async fn token_made(tx: &mut Tx, id: ClusterId) -> Result<()> {
-    note(tx, id, "token_made").await.map(drop)
+/// Records that a cluster has a new agent token.
+pub(crate) async fn record_token(tx: &mut Tx, id: ClusterId) -> Result<()> {
+    record_event(tx, id, "token_made").await.map(drop)
 }
 
-/// Appends the cluster's state to the log and wakes its worker.
-pub(crate) async fn note(tx: &mut Tx, id: ClusterId, change: &str) -> Result<Cluster> {
+/// Appends the cluster's state to the event log and wakes its worker.
+pub(crate) async fn record_event(tx: &mut Tx, id: ClusterId, change: &str) -> Result<Cluster> {
     let cluster = get(tx, Scope::All, id).await?;
-    status::note(tx, &cluster, change).await?;
+    status::record_event(tx, &cluster, change).await?;
     Ok(cluster)
 }
 
-/// Adds what the rest of a row says of one node and resource type, if there is one.
-fn add(cluster: &mut Cluster, labels: &Labels, mut row: Row) -> Result<()> {
+/// Adds the node and resource type in the rest of a row, if any.
+fn add_capacity(cluster: &mut Cluster, labels: &Labels, mut row: Row) -> Result<()> {
     let Some(node) = row.take::<Option<String>>()? else { return Ok(()) };
     let kind: String = row.take()?;
     let capacity = Capacity { total: row.take()?, used: row.take()?, manual: row.take()? };
@@ -488,17 +489,17 @@ fn add(cluster: &mut Cluster, labels: &Labels, mut row: Row) -> Result<()> {
         let labels = labels.get(&node).cloned().unwrap_or_default();
         cluster.nodes.push(Node { name: node, labels, capacity: BTreeMap::new() });
     }
-    let all = cluster.capacity.entry(kind.clone()).or_default();
-    all.total = all.total.plus(capacity.total);
-    all.used = all.used.plus(capacity.used);
-    all.manual = all.manual.plus(capacity.manual);
+    let sum = cluster.capacity.entry(kind.clone()).or_default();
+    sum.total = sum.total.plus(capacity.total);
+    sum.used = sum.used.plus(capacity.used);
+    sum.manual = sum.manual.plus(capacity.manual);
     if let Some(node) = cluster.nodes.last_mut() {
         node.capacity.insert(kind, capacity);
     }
     Ok(())
 }
 
-/// The labels of nodes, by their names.
+/// Labels by node name.
 type Labels = BTreeMap<String, BTreeMap<String, String>>;
 
 fn read_cluster(mut row: Row) -> Result<(Cluster, Labels, Row)> {
@@ -520,7 +521,7 @@ fn read_cluster(mut row: Row) -> Result<(Cluster, Labels, Row)> {
         status_since: row.take()?,
         draining_at: row.take()?,
         is_forced: row.take()?,
-        agent: heard(&mut row)?,
+        agent: read_agent(&mut row)?,
         unreachable_at: row.take()?,
         capacity: BTreeMap::new(),
         nodes: Vec::new(),
@@ -536,9 +537,9 @@ fn read_cluster(mut row: Row) -> Result<(Cluster, Labels, Row)> {
     Ok((cluster, nodes, row))
 }
 
-fn heard(row: &mut Row) -> Result<Option<Heard>> {
+fn read_agent(row: &mut Row) -> Result<Option<AgentHeartbeat>> {
     let at: Option<Time> = row.take()?;
     let (version, runtime): (Option<String>, Option<String>) = (row.take()?, row.take()?);
     let (version, runtime) = (version.unwrap_or_default(), runtime.unwrap_or_default());
-    Ok(at.map(|at| Heard { at, version, runtime }))
+    Ok(at.map(|at| AgentHeartbeat { at, version, runtime }))
 }

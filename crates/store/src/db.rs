@@ -1,7 +1,7 @@
-//! The database: SQLite or PostgreSQL behind one small face.
+//! The database: SQLite or PostgreSQL behind one small interface.
 //!
-//! `read` gives something that can only look; `begin` gives a transaction, which happens at one
-//! instant and has one actor. After an error a transaction can only be dropped, on both engines.
+//! `read` returns a read-only handle; `begin` starts a transaction with one timestamp and one
+//! actor. After an error a transaction can only be dropped, on both engines.
 
 mod any_certificate;
 mod postgres;
@@ -29,13 +29,13 @@ pub use sqlite::Durability;
 pub use value::{Column, Param, Row, Value};
 pub(crate) use value::{Json, json, params, readable};
 
-/// A statement. Marks its text, so that a test finds it and prepares it on both engines.
+/// A statement. The macro marks its text, so that a test finds it and prepares it on both engines.
 macro_rules! sql {
     ($($part:tt)*) => { concat!($($part)*) };
 }
 pub(crate) use sql;
 
-/// Tells whoever waits that there may be something new. Carries no facts: look for yourself.
+/// Signals that there may be something new. Carries no data: receivers read the database.
 pub(crate) struct Signals {
     work: watch::Sender<u64>,
     events: watch::Sender<u64>,
@@ -74,7 +74,7 @@ enum Engine {
 }
 
 impl Db {
-    /// Opens a SQLite file, made and brought up to date if need be.
+    /// Opens a SQLite file; creates and migrates it if needed.
     pub async fn open_sqlite(
         path: &Path,
         durability: Durability,
@@ -85,7 +85,7 @@ impl Db {
         Self::open(engine, Signals::new(), clock, entropy).await
     }
 
-    /// Opens a PostgreSQL database and brings it up to date if need be.
+    /// Opens a PostgreSQL database; migrates it if needed.
     pub async fn open_postgres(
         url: &str,
         clock: Arc<dyn Clock>,
@@ -108,7 +108,7 @@ impl Db {
         Ok(db)
     }
 
-    /// What kind of database it is: `sqlite` or `postgresql`.
+    /// The engine: `sqlite` or `postgresql`.
     pub fn engine_name(&self) -> &'static str {
         match self.0.engine {
             Engine::Sqlite(_) => "sqlite",
@@ -116,7 +116,7 @@ impl Db {
         }
     }
 
-    /// The time now.
+    /// The current time.
     pub fn now(&self) -> Time {
         self.0.clock.now()
     }
@@ -126,12 +126,12 @@ impl Db {
         self.0.ids.next(self.now()).into()
     }
 
-    /// Randomness.
+    /// The source of randomness.
     pub fn entropy(&self) -> &dyn Entropy {
         &*self.0.entropy
     }
 
-    /// Something to look with. Each statement sees what is committed at its time.
+    /// A read-only handle. Each statement sees the data committed when it runs.
     pub async fn read(&self) -> Result<Read> {
         Ok(Read::new(match &self.0.engine {
             Engine::Sqlite(sqlite) => Connection::SqliteReader(sqlite.read().await?),
@@ -139,7 +139,7 @@ impl Db {
         }))
     }
 
-    /// A transaction in which `actor` changes things. Don't wait for anything else while it is open.
+    /// Begins a transaction of `actor`. Don't wait for anything else while it is open.
     pub async fn begin(&self, actor: Actor) -> Result<Tx> {
         let connection = match &self.0.engine {
             Engine::Sqlite(sqlite) => Connection::SqliteWriter(sqlite.begin().await?),
@@ -153,21 +153,21 @@ impl Db {
             actor,
             counts: BTreeMap::new(),
             wakes: BTreeMap::new(),
-            stirred: false,
+            is_queue_changed: false,
         })
     }
 
-    /// Changes whenever there may be new work, from this process or another.
+    /// Changes when there may be new work, from this process or another.
     pub fn work_signal(&self) -> watch::Receiver<u64> {
         self.0.signals.work.subscribe()
     }
 
-    /// Changes whenever there may be new events, from this process or another.
+    /// Changes when there may be new events, from this process or another.
     pub fn event_signal(&self) -> watch::Receiver<u64> {
         self.0.signals.events.subscribe()
     }
 
-    /// Leaves the database tidy before the process ends: what SQLite kept in its log goes to its file.
+    /// Prepares for shutdown: SQLite's write-ahead log is moved to the database file.
     pub async fn close(&self) -> Result<()> {
         match &self.0.engine {
             Engine::Sqlite(sqlite) => sqlite.checkpoint().await,
@@ -175,8 +175,8 @@ impl Db {
         }
     }
 
-    /// Makes sure that every committed event can be read. Only PostgreSQL has something to do here.
-    pub async fn settle_events(&self) -> Result<()> {
+    /// Makes every committed event readable. Only needed for PostgreSQL.
+    pub async fn number_events(&self) -> Result<()> {
         match &self.0.engine {
             Engine::Sqlite(_) => Ok(()),
             Engine::Postgres(postgres) => postgres.number_events().await.map(drop),
@@ -197,10 +197,10 @@ enum Connection {
     PostgresWriter(postgres::Write),
 }
 
-/// Something to look with.
+/// A read-only handle.
 pub struct Read {
     connection: Connection,
-    /// Did a statement fail?
+    /// Whether a statement failed.
     failed: bool,
 }
 
@@ -209,12 +209,12 @@ impl Read {
         Self { connection, failed: false }
     }
 
-    /// Where the engines speak differently.
+    /// For statements that differ between the engines.
     pub(crate) fn is_postgres(&self) -> bool {
         matches!(self.connection, Connection::PostgresReader(_) | Connection::PostgresWriter(_))
     }
 
-    /// All rows.
+    /// Returns all rows.
     pub async fn all(&mut self, sql: &str, params: &[Value<'_>]) -> Result<Vec<Row>> {
         let outcome = match &self.connection {
             Connection::SqliteReader(reader) => sqlite::query(reader.connection(), sql, params),
@@ -228,29 +228,29 @@ impl Read {
         outcome
     }
 
-    /// The first row, if there is one.
+    /// Returns the first row, if any.
     pub async fn first(&mut self, sql: &str, params: &[Value<'_>]) -> Result<Option<Row>> {
         Ok(self.all(sql, params).await?.into_iter().next())
     }
 
-    /// The one number that the statement gives.
+    /// Returns the single number that the statement selects.
     pub async fn number(&mut self, sql: &str, params: &[Value<'_>]) -> Result<i64> {
         let row = self.first(sql, params).await?;
-        row.ok_or_else(|| Error::Broken("a count without a row".into()))?.take()
+        row.ok_or_else(|| Error::Database("count returned no row".into()))?.take()
     }
 }
 
-/// A transaction: looks and changes, at one instant, by one actor. Dropped, it never was.
+/// A transaction with one timestamp and one actor. Dropping it rolls it back.
 pub struct Tx {
     read: Read,
     db: Db,
     now: Time,
     actor: Actor,
-    /// What is counted at the end, so that nobody's row is waited for while a counter is held.
+    /// Counters to change at the commit, so that no lock is waited for while a counter is locked.
     counts: BTreeMap<Counter, i64>,
-    /// Who is to be woken, when, by whom it is waited for.
+    /// Keys to wake at the commit, with lane and time.
     wakes: BTreeMap<Key, (Lane, Time)>,
-    stirred: bool,
+    is_queue_changed: bool,
 }
 
 impl Deref for Tx {
@@ -267,12 +267,12 @@ impl DerefMut for Tx {
 }
 
 impl Tx {
-    /// The instant at which all of this happens.
+    /// The timestamp of the transaction.
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// Who does it.
+    /// The actor of the transaction.
     pub fn actor(&self) -> Actor {
         self.actor
     }
@@ -282,72 +282,71 @@ impl Tx {
         self.db.0.ids.next(self.now).into()
     }
 
-    /// Runs a statement that gives no rows; how many rows it changed.
+    /// Runs a statement without result rows; returns the number of changed rows.
     pub async fn run(&mut self, sql: &str, params: &[Value<'_>]) -> Result<u64> {
         let outcome = match &self.read.connection {
             Connection::SqliteWriter(writer) => sqlite::execute(writer.connection(), sql, params),
             Connection::PostgresWriter(writer) => {
                 postgres::execute(writer.client(), sql, params).await
             }
-            _ => Err(Error::Broken("a transaction without a writer".into())),
+            _ => Err(Error::Database("transaction has no writer".into())),
         };
         self.read.failed |= outcome.is_err();
         outcome
     }
 
-    /// Runs several statements at once; for migrations.
+    /// Runs several statements; for migrations.
     pub(crate) async fn script(&mut self, sql: &str) -> Result<()> {
         match &self.read.connection {
             Connection::SqliteWriter(writer) => Ok(writer.connection().execute_batch(sql)?),
             Connection::PostgresWriter(writer) => Ok(writer.client().batch_execute(sql).await?),
-            _ => Err(Error::Broken("a transaction without a writer".into())),
+            _ => Err(Error::Database("transaction has no writer".into())),
         }
     }
 
-    /// Waits until nobody else holds the lock of that name; it is given back at the end.
+    /// Acquires the lock with that name; released at the end of the transaction.
     pub async fn lock(&mut self, name: &str) -> Result<()> {
-        // In SQLite there is only one writer anyway.
+        // SQLite has only one writer.
         if let Connection::PostgresWriter(_) = &self.read.connection {
             self.read.all(sql_lock(), params![name]).await?;
         }
         Ok(())
     }
 
-    /// A point to which [`Tx::return_to`] can go back.
-    pub(crate) async fn mark(&mut self) -> Result<Mark> {
+    /// Sets a savepoint for [`Tx::rollback_to`].
+    pub(crate) async fn savepoint(&mut self) -> Result<Savepoint> {
         self.script("SAVEPOINT mark").await?;
-        Ok(Mark(()))
+        Ok(Savepoint(()))
     }
 
-    /// Undoes what was written since the mark, and lets go of the locks taken since. Who was to be
-    /// woken still is.
-    pub(crate) async fn return_to(&mut self, _: Mark) -> Result<()> {
+    /// Rolls back to the savepoint, which releases the locks acquired since. Wake-ups stay.
+    pub(crate) async fn rollback_to(&mut self, _: Savepoint) -> Result<()> {
         self.script("ROLLBACK TO SAVEPOINT mark; RELEASE SAVEPOINT mark").await
     }
 
-    /// `FOR UPDATE SKIP LOCKED` where it exists, and where it is needed.
+    /// Whether the engine has, and needs, `FOR UPDATE SKIP LOCKED`.
     pub(crate) fn skip_locked(&self) -> bool {
         matches!(self.read.connection, Connection::PostgresWriter(_))
     }
 
-    /// Sees to it that this can't be committed: a part of what belongs together was done.
+    /// Prevents the commit: only a part of an atomic change was done.
     pub(crate) fn poison(&mut self) {
         self.read.failed = true;
     }
 
-    /// Has a worker look at a key, from the commit on. Twice is once, at the earlier time.
+    /// Wakes a key at the commit. Several wake-ups are merged to the earliest time.
     pub(crate) fn wake(&mut self, key: Key, lane: Lane, at: Time) {
-        let wish = self.wakes.entry(key).or_insert((lane, at));
-        *wish = (wish.0.min(lane), wish.1.min(at));
+        let wake = self.wakes.entry(key).or_insert((lane, at));
+        *wake = (wake.0.min(lane), wake.1.min(at));
     }
 
-    /// Counts so many deployments more or fewer, at the commit.
+    /// Changes a deployment counter at the commit.
     pub(crate) fn count(&mut self, counter: Counter, change: i64) {
         *self.counts.entry(counter).or_default() += change;
     }
 
-    /// Changes the counters now: nobody's row may be waited for after this.
-    pub(crate) async fn settle_counts(&mut self) -> Result<()> {
+    /// Changes the counters now: no row may be locked after this.
+    pub(crate) async fn flush_counts(&mut self) -> Result<()> {
         for (counter, change) in std::mem::take(&mut self.counts) {
             match counter {
                 Counter::Cluster(id) => cluster::add_to_count(self, id, change).await?,
@@ -357,29 +356,29 @@ impl Tx {
         Ok(())
     }
 
-    /// Notes that the queue changed, though nobody was woken.
-    pub(crate) fn stir(&mut self) {
-        self.stirred = true;
+    /// Signals a change of the queue without a wake-up.
+    pub(crate) fn mark_queue_changed(&mut self) {
+        self.is_queue_changed = true;
     }
 
-    /// Makes it so. When this returns, it is durable.
+    /// Commits the transaction. When this returns, it is durable.
     pub async fn commit(mut self) -> Result<()> {
-        self.settle_counts().await?;
+        self.flush_counts().await?;
         let wakes = std::mem::take(&mut self.wakes);
-        let is_news = self.stirred || !wakes.is_empty();
+        let is_work_changed = self.is_queue_changed || !wakes.is_empty();
         for (key, (lane, at)) in wakes {
             work::write(&mut self, &key, lane, at).await?;
         }
         if self.read.failed {
-            return Err(Error::Broken("a transaction that failed can't be committed".into()));
+            return Err(Error::Database("a failed transaction can't be committed".into()));
         }
         let signals = self.db.0.signals.clone();
         match self.read.connection {
             Connection::SqliteWriter(writer) => writer.commit().await?,
             Connection::PostgresWriter(writer) => writer.commit().await?,
-            _ => return Err(Error::Broken("a transaction without a writer".into())),
+            _ => return Err(Error::Database("transaction has no writer".into())),
         }
-        if is_news {
+        if is_work_changed {
             signals.raise_work();
         }
         match &self.db.0.engine {
@@ -390,17 +389,17 @@ impl Tx {
     }
 }
 
-/// What counts deployments, in the order in which their rows are taken.
+/// Deployment counters, in the order in which their rows are locked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Counter {
     Cluster(ClusterId),
     Organization(OrganizationId),
 }
 
-/// A point in a transaction.
-pub(crate) struct Mark(());
+/// A savepoint.
+pub(crate) struct Savepoint(());
 
-/// Only PostgreSQL knows it, so it is not among the statements that both engines prepare.
+/// PostgreSQL only, so it is not among the statements that both engines prepare.
 fn sql_lock() -> &'static str {
     "SELECT CAST(1 AS BIGINT) FROM (SELECT pg_advisory_xact_lock(hashtextextended($1, 0))) AS taken"
 }

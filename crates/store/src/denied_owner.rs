@@ -1,4 +1,4 @@
-//! Who may not have instances.
+//! Users who may not have instances.
 
 use model::event::Kind;
 
@@ -13,7 +13,7 @@ macro_rules! columns {
     };
 }
 
-/// Denies a user instances; those that it has will go.
+/// Denies a user instances; existing ones are deleted.
 pub async fn create(tx: &mut Tx, owner: &str, reason: &str) -> Result<DeniedOwner> {
     let (now, by) = (tx.now(), tx.actor().to_string());
     let sql = sql!(
@@ -22,20 +22,20 @@ pub async fn create(tx: &mut Tx, owner: &str, reason: &str) -> Result<DeniedOwne
         columns!()
     );
     let row = tx.first(sql, params![owner, reason, by, now]).await?;
-    let denied = from_row(row.ok_or_else(|| Error::Broken("a denial without a row".into()))?)?;
-    note(tx, &denied, "denied").await?;
+    let denied = from_row(row.ok_or_else(|| Error::Database("insert returned no row".into()))?)?;
+    record_event(tx, &denied, "denied").await?;
     Ok(denied)
 }
 
-/// Lets a user have instances again. Those that are on their way out go.
+/// Allows a user instances again. Instances that are being deleted stay deleted.
 pub async fn delete(tx: &mut Tx, owner: &str) -> Result<()> {
     let sql = sql!("DELETE FROM denied_owner WHERE owner = $1 RETURNING ", columns!());
     let row = tx.first(sql, params![owner]).await?;
     let denied = from_row(row.ok_or_else(|| Error::not_found("denied owner", owner))?)?;
-    note(tx, &denied, "allowed").await
+    record_event(tx, &denied, "allowed").await
 }
 
-/// Who is denied, by name.
+/// All denied users, by name.
 pub async fn list(read: &mut Read) -> Result<Vec<DeniedOwner>> {
     let rows = read
         .all(sql!("SELECT ", columns!(), " FROM denied_owner ORDER BY owner"), params![])
@@ -43,15 +43,15 @@ pub async fn list(read: &mut Read) -> Result<Vec<DeniedOwner>> {
     rows.into_iter().map(from_row).collect()
 }
 
-/// Is this user denied?
+/// Whether this user is denied.
 pub async fn is_denied(read: &mut Read, owner: &str) -> Result<bool> {
     let sql = sql!("SELECT COUNT(*) FROM denied_owner WHERE owner = $1");
     Ok(read.number(sql, params![owner]).await? > 0)
 }
 
-async fn note(tx: &mut Tx, denied: &DeniedOwner, change: &str) -> Result<()> {
+async fn record_event(tx: &mut Tx, denied: &DeniedOwner, change: &str) -> Result<()> {
     event::append(tx, Kind::User, &denied.owner, None, change, denied).await?;
-    instance::wake_all_of(tx, None, Some(&denied.owner)).await
+    instance::wake_owner(tx, None, Some(&denied.owner)).await
 }
 
 fn from_row(mut row: Row) -> Result<DeniedOwner> {

@@ -1,15 +1,15 @@
-//! Deployments: asking for them, reading them, taking them down.
+//! Deployments: creating, reading, changing and deleting them.
 //!
-//! What moves them is next door: [`placing`] gives and takes capacity, [`reporting`] takes in what
-//! agents say, [`losing`] gives up what was on a cluster that is lost. What is placed and run is a
-//! [`replica`]; a deployment's status is the sum of its replicas'.
+//! Related modules: [`placement`] reserves and releases capacity, [`reports`] processes agents'
+//! reports, [`eviction`] evicts replicas from unreachable clusters. The unit of placement is a
+//! [`replica`]; a deployment's status summarises its replicas.
 
+pub mod eviction;
 pub mod hosting;
-pub mod losing;
 pub mod moving;
-pub mod placing;
+pub mod placement;
 pub mod replica;
-pub mod reporting;
+pub mod reports;
 pub mod reserving;
 
 use std::cmp::Reverse;
@@ -18,13 +18,13 @@ use std::time::Duration;
 
 use model::deployment::{Deployment, NewDeployment, Reason, Status};
 use model::event::Kind;
-use model::reason::Coded as _;
+use model::reason::StatusReason as _;
 use model::replica::Replica;
 use model::work::{Key, Lane};
 use model::{ClusterId, DeploymentId, InstanceId, OrganizationId, Time};
 
 use crate::db::{Counter, Json, Select, params, sql};
-use crate::status::{self, Agent, settle, transition_replicas};
+use crate::status::{self, Agent, summarize, summarize_deleting, transition_replicas};
 use crate::subject::{self, Subject as _, by_id, row};
 use crate::{Error, Read, Result, Scope, Tx, cluster, event, instance, organization};
 
@@ -39,34 +39,34 @@ row! { Deployment(DeploymentId) in "deployment":
 }
 pub(crate) use columns;
 
-/// The worker that ends what was asked to run for a while.
+/// The worker that ends deployments after `run_for`.
 pub const ENDING: &str = "ending";
 
-/// How many deployments there may be.
+/// Maximum numbers of deployments.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// In one organization.
+    /// Per organization.
     pub per_organization: i64,
-    /// On one cluster, or pinned to it.
+    /// Per cluster, including pinned ones.
     pub per_cluster: i64,
 }
 
-/// Which deployments are wanted.
+/// Filter for lists.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
-    /// That one.
+    /// Id.
     pub id: Option<DeploymentId>,
-    /// Of that name.
+    /// Name.
     pub name: Option<String>,
-    /// On that cluster, or pinned to it.
+    /// Cluster that they run on or are pinned to.
     pub cluster: Option<ClusterId>,
-    /// In that status.
+    /// Status.
     pub status: Option<Status>,
-    /// Also those that belong to instances, or only hold room?
+    /// Whether to include deployments of instances and capacity reservations.
     pub with_instances: bool,
 }
 
-/// Makes a deployment. It waits in the queue until placement finds room.
+/// Creates a deployment. It is queued until placement finds capacity.
 pub async fn create(
     tx: &mut Tx,
     owner: OrganizationId,
@@ -118,10 +118,10 @@ async fn insert(
     )
     .await?;
     replica::create(tx, id, new.spec.replicas).await?;
-    note(tx, id, "created").await
+    record_event(tx, id, "created").await
 }
 
-/// The deployments in scope of which something waits, first in line first.
+/// The deployments in scope with pending replicas, in queue order.
 pub async fn queue(
     read: &mut Read,
     scope: Scope,
@@ -162,25 +162,25 @@ impl subject::Filter for Filter {
     }
 }
 
-/// What of a deployment shall change.
+/// Fields of a deployment to update.
 #[derive(Debug, Default)]
 pub struct Change {
-    /// Its name.
+    /// Name.
     pub name: Option<String>,
-    /// Its priority.
+    /// Priority.
     pub priority: Option<i64>,
-    /// What users wrote on it.
+    /// Labels.
     pub labels: Option<BTreeMap<String, String>>,
-    /// How many replicas run.
+    /// Number of replicas.
     pub replicas: Option<u32>,
 }
 
-/// Changes a deployment. Replicas that are too many are stopped, those that are missing wait.
+/// Changes a deployment. Surplus replicas are stopped, missing ones are queued.
 pub async fn set(tx: &mut Tx, id: DeploymentId, change: &Change) -> Result<Deployment> {
-    let (mut deployment, mut replicas) = take_with_places(tx, Scope::All, id).await?;
-    if let Some(wanted) = change.replicas {
-        deployment.spec.replicas = wanted;
-        scale(tx, &deployment, &mut replicas, wanted).await?;
+    let (mut deployment, mut replicas) = lock_with_clusters(tx, Scope::All, id).await?;
+    if let Some(target) = change.replicas {
+        deployment.spec.replicas = target;
+        scale(tx, &deployment, &mut replicas, target).await?;
     }
     tx.run(
         sql!(
@@ -191,97 +191,111 @@ pub async fn set(tx: &mut Tx, id: DeploymentId, change: &Change) -> Result<Deplo
     )
     .await?;
     let changed = get(tx, Scope::All, id).await?;
-    settle(tx, &changed, &replicas, "updated").await
+    summarize(tx, &changed, &replicas, "updated").await
 }
 
 async fn scale(
     tx: &mut Tx,
     now: &Deployment,
     replicas: &mut Vec<Replica>,
-    wanted: u32,
+    target: u32,
 ) -> Result<()> {
-    if !(now.status.is_wanted() || now.status.is_waiting()) {
-        return Err(Error::Conflict(format!("it is {}; make it anew", now.status)));
+    if !(now.status.is_placed() || now.status.is_pending()) {
+        return Err(Error::Conflict(format!("the deployment is {}; create a new one", now.status)));
     }
-    let mut kept: Vec<&mut Replica> =
+    let mut surplus: Vec<&mut Replica> =
         replicas.iter_mut().filter(|replica| replica.status != Status::Deleting).collect();
-    let have = u32::try_from(kept.len()).unwrap_or(u32::MAX);
-    if wanted > have {
-        replica::create(tx, now.id, wanted - have).await?;
-        *replicas = replica::of(tx, now.id).await?;
+    let have = u32::try_from(surplus.len()).unwrap_or(u32::MAX);
+    if target > have {
+        replica::create(tx, now.id, target - have).await?;
+        *replicas = replica::list(tx, now.id).await?;
         return Ok(());
     }
-    // Those that wait go first, then the youngest.
-    kept.sort_by_key(|replica| (replica.place.is_some(), Reverse(replica.id.number)));
-    kept.truncate((have - wanted) as usize);
-    remove(tx, now, kept, Reason::ScaledDown).await?;
-    replicas.retain(is_left);
+    // Pending replicas first, then the newest.
+    surplus.sort_by_key(|replica| (replica.place.is_some(), Reverse(replica.id.number)));
+    surplus.truncate((have - target) as usize);
+    remove(tx, now, surplus, Reason::ScaledDown).await?;
+    replicas.retain(has_row);
     Ok(())
 }
 
-/// Deletes replicas. Those that nobody has to stop are gone at once.
+/// Deletes replicas. Those that no agent has to stop are deleted immediately.
 async fn remove(
     tx: &mut Tx,
     now: &Deployment,
     mut replicas: Vec<&mut Replica>,
     reason: Reason,
 ) -> Result<()> {
-    let agent = Agent::of(now);
+    let agent = Agent::for_deployment(now);
     let change = status::Change::new(Status::Deleting, reason, agent);
     transition_replicas(tx, replicas.iter_mut().map(|replica| &mut **replica), &change).await?;
     for replica in replicas {
         if replica.place.is_none() || agent == Agent::Absent {
-            replica::leave(tx, now, replica).await?;
+            replica::release(tx, now, replica).await?;
             replica::delete(tx, replica.id).await?;
         }
     }
     Ok(())
 }
 
-/// Is there still a row of it? Replicas that are deleted have one for as long as they hold a place.
-fn is_left(replica: &Replica) -> bool {
+/// Whether a replica still has a row: deleted replicas keep it while they hold a place.
+fn has_row(replica: &Replica) -> bool {
     replica.status != Status::Deleting || replica.place.is_some()
 }
 
-/// Requests the deletion of a deployment. Running replicas are stopped first; others are deleted at once.
-pub async fn request_delete(tx: &mut Tx, scope: Scope, id: DeploymentId) -> Result<Deployment> {
-    let (deployment, replicas) = take_with_places(tx, scope, id).await?;
-    delete_taken(tx, deployment, replicas).await
+/// Name of a deployment of the organization that uses the image, under either name, and has not
+/// ended.
+pub async fn using_image(
+    read: &mut Read,
+    organization: OrganizationId,
+    [name, alias]: [&str; 2],
+) -> Result<Option<String>> {
+    let sql = sql!(
+        "SELECT name FROM deployment WHERE organization_id = $1 AND image IN ($2, $3) ",
+        "AND deleted_at IS NULL AND status NOT IN ('completed', 'failed') ORDER BY id LIMIT 1"
+    );
+    let row = read.first(sql, params![organization, name, alias]).await?;
+    row.map(|mut row| row.take()).transpose()
 }
 
-/// The same for several in one transaction; those that existed.
+/// Requests the deletion of a deployment. Running replicas are stopped before they are deleted.
+pub async fn request_delete(tx: &mut Tx, scope: Scope, id: DeploymentId) -> Result<Deployment> {
+    let (deployment, replicas) = lock_with_clusters(tx, scope, id).await?;
+    delete_locked(tx, deployment, replicas).await
+}
+
+/// Requests the deletion of several deployments; returns those that existed.
 pub async fn request_delete_all(
     tx: &mut Tx,
     scope: Scope,
     ids: &[DeploymentId],
 ) -> Result<Vec<DeploymentId>> {
-    let taken = take_all_with_places(tx, scope, ids).await?;
+    let taken = lock_all_with_clusters(tx, scope, ids).await?;
     let found = taken.iter().map(|(deployment, _)| deployment.id).collect();
     for (deployment, replicas) in taken {
-        delete_taken(tx, deployment, replicas).await?;
+        delete_locked(tx, deployment, replicas).await?;
     }
     Ok(found)
 }
 
-async fn delete_taken(
+async fn delete_locked(
     tx: &mut Tx,
-    mut deployment: Deployment,
+    deployment: Deployment,
     mut replicas: Vec<Replica>,
 ) -> Result<Deployment> {
     if deployment.status == Status::Deleting {
         return Ok(deployment);
     }
     let reason = Reason::DeletionRequested { by: None };
-    (deployment.status, deployment.reason) = (Status::Deleting, reason.clone());
-    remove(tx, &deployment, replicas.iter_mut().collect(), reason).await?;
-    replicas.retain(is_left);
-    let deployment = settle(tx, &deployment, &replicas, Status::Deleting.as_str()).await?;
-    clear_away(tx, &deployment, &replicas).await?;
+    remove(tx, &deployment, replicas.iter_mut().collect(), reason.clone()).await?;
+    replicas.retain(has_row);
+    let deployment = summarize_deleting(tx, &deployment, &replicas, reason).await?;
+    delete_if_empty(tx, &deployment, &replicas).await?;
     Ok(deployment)
 }
 
-/// The end of a deployment that shall go, once nothing of it is left but its history.
-pub(crate) async fn clear_away(
+/// Deletes a deployment in status `deleting` once its last replica is deleted; its history stays.
+pub(crate) async fn delete_if_empty(
     tx: &mut Tx,
     deployment: &Deployment,
     replicas: &[Replica],
@@ -295,40 +309,40 @@ pub(crate) async fn clear_away(
     if let Some(id) = deployment.pinned_to {
         tx.count(Counter::Cluster(id), -1);
     }
-    // What belongs to an instance is counted by its quota, and what only holds room by nobody.
+    // Deployments of instances count towards the instance's quota, reservations towards none.
     if deployment.instance_id.is_none() && deployment.reserved.is_none() {
         tx.count(Counter::Organization(deployment.organization_id), -1);
     }
     append(tx, deployment, "deleted").await
 }
 
-/// Ends replicas whose time is over; when the next one's is, if one runs.
+/// Completes replicas whose `run_for` has passed. Returns when the next one is due.
 pub async fn end_due(tx: &mut Tx, id: DeploymentId) -> Result<Option<Time>> {
-    let (deployment, mut replicas) = take_with_places(tx, Scope::All, id).await?;
+    let (deployment, mut replicas) = lock_with_clusters(tx, Scope::All, id).await?;
     let Some(seconds) = deployment.spec.run_for else { return Ok(None) };
     let (life, now) = (Duration::from_secs(seconds.into()), tx.now());
     let end = |replica: &Replica| {
         replica.started_at.filter(|_| replica.status == Status::Running).map(|at| at + life)
     };
     let next = replicas.iter().filter_map(end).filter(|end| *end > now).min();
-    let mut over: Vec<&mut Replica> =
+    let mut due: Vec<&mut Replica> =
         replicas.iter_mut().filter(|replica| end(replica).is_some_and(|end| end <= now)).collect();
-    if over.is_empty() {
+    if due.is_empty() {
         return Ok(next);
     }
     let reason = Reason::RunForElapsed { seconds: seconds.into() };
-    let change = status::Change::new(Status::Completed, reason, Agent::of(&deployment));
-    transition_replicas(tx, over.iter_mut().map(|replica| &mut **replica), &change).await?;
+    let change = status::Change::new(Status::Completed, reason, Agent::for_deployment(&deployment));
+    transition_replicas(tx, due.iter_mut().map(|replica| &mut **replica), &change).await?;
     if change.agent == Agent::Absent {
-        for replica in over {
-            replica::leave(tx, &deployment, replica).await?;
+        for replica in due {
+            replica::release(tx, &deployment, replica).await?;
         }
     }
-    settle(tx, &deployment, &replicas, Status::Completed.as_str()).await?;
+    summarize(tx, &deployment, &replicas, Status::Completed.as_str()).await?;
     Ok(next)
 }
 
-/// Has the worker look when the time of what runs now is over.
+/// Schedules the end of the running replicas.
 pub(crate) fn plan_end(tx: &mut Tx, deployment: &Deployment) {
     if let Some(seconds) = deployment.spec.run_for {
         let at = tx.now() + Duration::from_secs(seconds.into());
@@ -336,64 +350,67 @@ pub(crate) fn plan_end(tx: &mut Tx, deployment: &Deployment) {
     }
 }
 
-/// The deployment, whose replicas nobody else changes from here to the end of the transaction; none if
-/// it is gone.
-async fn take_if_there(tx: &mut Tx, id: DeploymentId) -> Result<Option<Deployment>> {
-    match subject::take(tx, Scope::All, id).await {
+/// Locks a deployment, and with it its replicas; `None` if it does not exist.
+async fn lock_if_exists(tx: &mut Tx, id: DeploymentId) -> Result<Option<Deployment>> {
+    match subject::lock(tx, Scope::All, id).await {
         Err(Error::NotFound { .. }) => Ok(None),
         other => other.map(Some),
     }
 }
 
-/// The same, with the locks of the clusters whose capacity it holds.
-async fn take_with_places(
+/// Locks a deployment and the clusters whose capacity it holds.
+async fn lock_with_clusters(
     tx: &mut Tx,
     scope: Scope,
     id: DeploymentId,
 ) -> Result<(Deployment, Vec<Replica>)> {
-    let taken = take_all_with_places(tx, scope, &[id]).await?.pop();
+    let taken = lock_all_with_clusters(tx, scope, &[id]).await?.pop();
     taken.ok_or_else(|| Error::not_found("deployment", id))
 }
 
-/// Several with the locks of the clusters whose capacity they hold, as far as they exist, by id.
-async fn take_all_with_places(
+/// Locks the existing ones of several deployments, by id, and the clusters that they are placed on.
+async fn lock_all_with_clusters(
     tx: &mut Tx,
     scope: Scope,
     ids: &[DeploymentId],
 ) -> Result<Vec<(Deployment, Vec<Replica>)>> {
-    // One may be moving at this very moment; each try looks again, and holds nothing of the one
-    // before: the locks of clusters come before those of deployments' rows.
+    // A replica may move at this moment: each attempt reads again without the locks of the previous
+    // one, because clusters are locked before deployments.
     for _ in 0..8 {
-        let start = tx.mark().await?;
-        let mut seen = BTreeSet::new();
+        let start = tx.savepoint().await?;
+        let mut locked = BTreeSet::new();
         for id in ids {
-            seen.extend(places(&replica::of(tx, *id).await?));
+            locked.extend(places(&replica::list(tx, *id).await?));
         }
-        for cluster in &seen {
+        for cluster in &locked {
             cluster::lock(tx, *cluster).await?;
         }
         let mut taken = Vec::with_capacity(ids.len());
         for id in ids.iter().collect::<BTreeSet<_>>() {
-            let deployment = match subject::take(tx, scope, *id).await {
+            let deployment = match subject::lock(tx, scope, *id).await {
                 Err(Error::NotFound { .. }) => continue,
                 other => other?,
             };
-            taken.push((deployment, replica::of(tx, *id).await?));
+            taken.push((deployment, replica::list(tx, *id).await?));
         }
-        if taken.iter().all(|(_, replicas)| places(replicas).is_subset(&seen)) {
+        if taken.iter().all(|(_, replicas)| places(replicas).is_subset(&locked)) {
             return Ok(taken);
         }
-        tx.return_to(start).await?;
+        tx.rollback_to(start).await?;
     }
-    Err(Error::Unavailable("the deployment keeps moving".into()))
+    Err(Error::Unavailable("deployment is being rescheduled, retry".into()))
 }
 
 fn places(replicas: &[Replica]) -> BTreeSet<ClusterId> {
     replicas.iter().filter_map(|replica| Some(replica.place.as_ref()?.cluster)).collect()
 }
 
-/// Reads the deployment again and appends its state to the log.
-pub(crate) async fn note(tx: &mut Tx, id: DeploymentId, change: &str) -> Result<Deployment> {
+/// Reads the deployment again and appends its state to the event log.
+pub(crate) async fn record_event(
+    tx: &mut Tx,
+    id: DeploymentId,
+    change: &str,
+) -> Result<Deployment> {
     let deployment = get(tx, Scope::All, id).await?;
     append(tx, &deployment, change).await?;
     Ok(deployment)

@@ -1,12 +1,12 @@
-//! Environments: asking for them, changing what they shall be, moving them on.
+//! Environments: creating, reading and changing them.
 //!
-//! Whoever changes one, or any of its resources, holds its row from before it looks ([`take`]). What is
-//! made for resources (deployments, instances) is locked after it.
+//! Callers lock an environment's row ([`lock`]) before they read and change it or one of its
+//! resources. Objects created for resources (deployments, instances) are locked after it.
 
 use std::collections::BTreeMap;
 
 use model::environment::{Environment, OnDrift, Reason, Status};
-use model::reason::Coded as _;
+use model::reason::StatusReason as _;
 use model::work::{Key, Lane};
 use model::{EnvironmentId, OrganizationId, TemplateId, Time, UserId};
 use serde::Serialize;
@@ -20,9 +20,9 @@ use crate::{Error, Read, Result, Scope, Tx, work};
 pub use crate::status::{save, transition};
 pub use crate::subject::list;
 
-by_id!(EnvironmentId: get(Read), take(Tx));
+by_id!(EnvironmentId: get(Read), lock(Tx));
 
-/// The worker that has resources be made in order.
+/// The worker that reconciles environments.
 pub const WORKER: &str = "environment";
 
 row! { Environment(EnvironmentId) in "environment":
@@ -55,8 +55,8 @@ impl Lifecycle for Environment {
         ]
     }
 
-    fn told(&self) -> impl Serialize + Send + Sync {
-        told(self)
+    fn event_data(&self) -> impl Serialize + Send + Sync {
+        event_data(self)
     }
 
     async fn entered(&mut self, tx: &mut Tx) -> Result<()> {
@@ -69,41 +69,41 @@ impl Lifecycle for Environment {
     }
 }
 
-/// An environment as someone asks for it.
+/// Request for a new environment.
 #[derive(Debug, Clone)]
 pub struct NewEnvironment {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What it is for.
+    /// Description.
     pub description: String,
-    /// What users wrote on it.
+    /// Tags.
     pub tags: BTreeMap<String, String>,
-    /// The templates that it is made from, by id and as they were called.
+    /// Templates by id, and as they were referenced.
     pub templates: Vec<(TemplateId, String)>,
-    /// What was set.
+    /// Parameter values.
     pub parameters: Map<String, serde_json::Value>,
-    /// What is done when a resource is not as it was made.
+    /// What to do when drift is detected.
     pub on_drift: OnDrift,
-    /// When it shall be destroyed.
+    /// When to destroy it.
     pub destroy_at: Option<Time>,
-    /// Who asks for it.
+    /// The user who creates it.
     pub created_by: UserId,
 }
 
-/// Which environments are wanted.
+/// Filter for lists.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
-    /// That one.
+    /// Id.
     pub id: Option<EnvironmentId>,
-    /// Of that name.
+    /// Name.
     pub name: Option<String>,
-    /// In that status.
+    /// Status.
     pub status: Option<Status>,
-    /// Also those that are gone?
+    /// Whether to include destroyed environments.
     pub with_destroyed: bool,
 }
 
-/// Asks for an environment. Its resources are made in the same transaction ([`crate::resource`]).
+/// Creates an environment. Its resources are created in the same transaction ([`crate::resource`]).
 pub async fn create(
     tx: &mut Tx,
     organization: OrganizationId,
@@ -139,13 +139,13 @@ pub async fn create(
             ],
         )
         .await?;
-    let made = Environment::from_row(made.ok_or(Error::Taken { field: "name" })?)?;
+    let made = Environment::from_row(made.ok_or(Error::AlreadyExists { field: "name" })?)?;
     set_templates(tx, id, &new.templates).await?;
-    status::note(tx, &made, "created").await?;
+    status::record_event(tx, &made, "created").await?;
     Ok(made)
 }
 
-/// Notes which versions of templates an environment is made from.
+/// Records the template versions of an environment.
 pub async fn set_templates(
     tx: &mut Tx,
     id: EnvironmentId,
@@ -169,7 +169,7 @@ pub async fn set_templates(
     Ok(())
 }
 
-/// The ids of the templates that an environment is made from.
+/// The ids of an environment's templates.
 pub async fn templates(read: &mut Read, id: EnvironmentId) -> Result<Vec<TemplateId>> {
     let sql = sql!(
         "SELECT template_id FROM environment_template WHERE environment_id = $1 ORDER BY template_id"
@@ -178,8 +178,8 @@ pub async fn templates(read: &mut Read, id: EnvironmentId) -> Result<Vec<Templat
     rows.into_iter().map(|mut row| row.take()).collect()
 }
 
-/// The first `limit` living environments in scope that are made from a template.
-pub async fn made_from(
+/// The first `limit` environments in scope that use a template and are not destroyed.
+pub async fn using_template(
     read: &mut Read,
     scope: Scope,
     template: TemplateId,
@@ -207,7 +207,7 @@ impl subject::Filter for Filter {
     }
 }
 
-/// Changes how far an environment is and why, if that is news. Wakes nobody.
+/// Changes the progress and reason of an environment, if they differ. Wakes nothing.
 pub async fn explain(
     tx: &mut Tx,
     now: &mut Environment,
@@ -218,17 +218,17 @@ pub async fn explain(
         return Ok(());
     }
     now.progress = progress;
-    status::explain_anew(tx, now, reason).await
+    status::write_reason(tx, now, reason).await
 }
 
-/// Has the worker look at an environment.
+/// Wakes the worker for an environment.
 pub fn wake(tx: &mut Tx, id: EnvironmentId) {
     work::wake(tx, Lane::Priority, Key::new(WORKER, id));
 }
 
-/// What the log says of an environment: of parameters the names alone. They may become values of
-/// environment variables, which may be secret.
-fn told(now: &Environment) -> serde_json::Value {
+/// Event data of an environment. Only the names of parameters: values may become environment
+/// variables, which may be secret.
+fn event_data(now: &Environment) -> serde_json::Value {
     serde_json::json!({
         "id": now.id,
         "organization_id": now.organization_id,

@@ -1,39 +1,41 @@
-//! What can go wrong with the store, by what a caller can do about it.
+//! Errors of the store, by what a caller can do about them.
 
 use model::{Invalid, Resources};
 
-/// Why the store did not do it. In each case nothing was changed.
+/// Why the store failed. In each case nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is no such thing, or it is somebody else's.
-    #[error("there is no {kind} {id}")]
+    /// It does not exist, or belongs to another organization.
+    #[error("{kind} {id} not found")]
     NotFound {
-        /// What was looked for.
+        /// The kind of subject.
         kind: &'static str,
-        /// By which id.
+        /// Its id or name.
         id: String,
     },
-    /// It changed since the caller looked at it.
-    #[error("it is at generation {now}, not {seen}")]
+    /// It changed since the caller read it.
+    #[error(
+        "the object has changed since it was read: its generation is {now}, not {seen}; read it again"
+    )]
     Stale {
-        /// What the caller saw.
+        /// The caller's generation.
         seen: i64,
-        /// What it is now.
+        /// The current generation.
         now: i64,
     },
-    /// Another one has that value already.
-    #[error("{field} is taken")]
-    Taken {
-        /// Which field.
+    /// The value is already in use.
+    #[error("{field} is already in use")]
+    AlreadyExists {
+        /// The field.
         field: &'static str,
     },
-    /// It is not in a state in which this can be done.
+    /// The current state does not allow it.
     #[error("{0}")]
     Conflict(String),
-    /// Too little capacity is free, or too little was taken by hand.
-    #[error("{missing} missing")]
-    Short {
-        /// How much of what is missing.
+    /// Not enough capacity is free, or was manually reserved.
+    #[error("insufficient capacity: {missing} missing")]
+    InsufficientCapacity {
+        /// The missing amounts.
         missing: Resources,
     },
     /// A limit is reached.
@@ -41,25 +43,25 @@ pub enum Error {
     Limit {
         /// The limit.
         limit: i64,
-        /// Of what.
+        /// What is limited.
         what: &'static str,
     },
-    /// The input breaks a rule that only the store can check.
+    /// The input violates a rule that only the store can check.
     #[error(transparent)]
     Invalid(#[from] Invalid),
-    /// The database can't be reached or is overloaded. Later may work.
-    #[error("the database is not available: {0}")]
+    /// The database is unreachable or overloaded. Retry later.
+    #[error("database unavailable: {0}")]
     Unavailable(String),
-    /// The database refused a statement, or a row makes no sense. A bug, or a damaged database.
-    #[error("the database failed: {0}")]
-    Broken(String),
+    /// The database rejected a statement, or a row is invalid. A bug, or a damaged database.
+    #[error("database error: {0}")]
+    Database(String),
 }
 
-/// The store's result.
+/// Result of the store.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// No such thing of that kind.
+    /// Creates [`Error::NotFound`].
     pub fn not_found(kind: &'static str, id: impl std::fmt::Display) -> Self {
         Self::NotFound { kind, id: id.to_string() }
     }
@@ -72,7 +74,7 @@ impl From<rusqlite::Error> for Error {
             Some(DatabaseBusy | DatabaseLocked | DiskFull | CannotOpen) => {
                 Self::Unavailable(error.to_string())
             }
-            _ => Self::Broken(error.to_string()),
+            _ => Self::Database(error.to_string()),
         }
     }
 }
@@ -82,10 +84,10 @@ impl From<tokio_postgres::Error> for Error {
         let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
         let text = format!("{error}: {cause}");
         match error.code() {
-            // A statement that can't be: anything but overload, conflict or shutdown (classes 08,
-            // 40, 53, 57), all of which pass.
+            // Invalid statements: anything but the transient classes of overload, conflict and
+            // shutdown (08, 40, 53, 57).
             Some(code) if !["08", "40", "53", "57"].contains(&&code.code()[..2]) => {
-                Self::Broken(text)
+                Self::Database(text)
             }
             _ => Self::Unavailable(text),
         }

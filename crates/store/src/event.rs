@@ -1,9 +1,9 @@
-//! The event log: one entry for every change, appended in the change's own transaction.
+//! The event log: one entry per change, appended in the change's transaction.
 //!
-//! Readers go by `seq`. It must be that whoever has read up to `seq` never misses a lower one. In
-//! SQLite transactions come one by one, so `seq` is the row's number. In PostgreSQL they overlap and
-//! a row's number says when it was written, not when it was committed; `seq` is given after the
-//! commit by one at a time (`db::postgres`), and a row without one is not part of the log yet.
+//! Readers follow `seq`. Invariant: a reader that has read up to `seq` never misses a lower one.
+//! SQLite serialises transactions, so `seq` is the row id. In PostgreSQL transactions overlap and a
+//! row id reflects the time of the write, not of the commit; `seq` is assigned after the commit
+//! under a lock (`db::postgres`), and a row without `seq` is not part of the log yet.
 
 use model::event::{Event, Kind};
 use model::{OrganizationId, Time};
@@ -12,20 +12,20 @@ use serde::Serialize;
 use crate::db::{Json, Row, Select, params, sql};
 use crate::{Read, Result, Scope, Tx};
 
-/// Which events are wanted.
+/// Filter for lists.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
-    /// Of that kind of subject.
+    /// Kind of subject.
     pub kind: Option<String>,
-    /// Of that subject.
+    /// Subject.
     pub subject: Option<String>,
-    /// Of that type, `kind.change`.
+    /// Type, `kind.change`.
     pub change: Option<String>,
-    /// Not before that time.
+    /// Earliest time.
     pub since: Option<Time>,
 }
 
-/// Appends what changed: the subject's state after the change, without secrets.
+/// Appends a change: the subject's state after it, without secrets.
 pub async fn append(
     tx: &mut Tx,
     kind: Kind,
@@ -72,8 +72,8 @@ pub async fn list(
     rows.into_iter().map(from_row).collect()
 }
 
-/// The next events for who follows the log, and up to where it was read for them: what is not wanted
-/// is passed over once, not each time.
+/// The next events of a follower, and the position up to which the log was read: events that the
+/// filter excludes are skipped only once.
 pub async fn next(
     read: &mut Read,
     scope: Scope,
@@ -88,7 +88,7 @@ pub async fn next(
     Ok((found, if is_all { seen.max(newest) } else { seen }))
 }
 
-/// What changed after `after`: its place in the log, its kind, its id; oldest first.
+/// Changes after `after`: position, kind, id; oldest first.
 pub async fn changes(
     read: &mut Read,
     after: i64,
@@ -99,7 +99,7 @@ pub async fn changes(
     rows.into_iter().map(|mut row| Ok((row.take()?, row.take()?, row.take()?))).collect()
 }
 
-/// The place of the newest event; 0 when there is none.
+/// Position of the newest event; 0 if there is none.
 pub async fn last(read: &mut Read) -> Result<i64> {
     read.number(sql!("SELECT COALESCE(MAX(seq), 0) FROM event"), params![]).await
 }

@@ -1,37 +1,39 @@
-//! Answers to creating calls, kept so that a repeated call gets the same one.
+//! Stored responses of create requests, so that a repeated request gets the same one.
 
 use model::Time;
 
 use crate::db::{params, sql};
 use crate::{Read, Result, Tx};
 
-/// An answer that was given before.
+/// A stored response.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
-    /// A hash of the request that it answered.
+pub struct StoredResponse {
+    /// Hash of the request.
     pub request: String,
-    /// Its HTTP status.
+    /// HTTP status.
     pub status: i64,
-    /// Its body.
+    /// Body.
     pub body: String,
 }
 
-/// The answer that `owner` got for `key`, if there is one.
-pub async fn get(read: &mut Read, owner: &str, key: &str) -> Result<Option<Answer>> {
+/// The response that `owner` got for `key`.
+pub async fn get(read: &mut Read, owner: &str, key: &str) -> Result<Option<StoredResponse>> {
     let row = read
         .first(
             sql!("SELECT request, status, body FROM idempotency WHERE owner = $1 AND key = $2"),
             params![owner, key],
         )
         .await?;
-    row.map(|mut row| Ok(Answer { request: row.take()?, status: row.take()?, body: row.take()? }))
-        .transpose()
+    row.map(|mut row| {
+        Ok(StoredResponse { request: row.take()?, status: row.take()?, body: row.take()? })
+    })
+    .transpose()
 }
 
-/// Keeps an answer. False: somebody else was first, and this transaction must not be committed.
-pub async fn create(tx: &mut Tx, owner: &str, key: &str, answer: &Answer) -> Result<bool> {
+/// Stores a response. `false`: another request was first, and this transaction must be dropped.
+pub async fn create(tx: &mut Tx, owner: &str, key: &str, answer: &StoredResponse) -> Result<bool> {
     let now = tx.now();
-    let kept = tx
+    let created = tx
         .run(
             sql!(
                 "INSERT INTO idempotency (owner, key, request, status, body, created_at) ",
@@ -40,10 +42,10 @@ pub async fn create(tx: &mut Tx, owner: &str, key: &str, answer: &Answer) -> Res
             params![owner, key, answer.request, answer.status, answer.body, now],
         )
         .await?;
-    Ok(kept == 1)
+    Ok(created == 1)
 }
 
-/// Forgets answers that are older.
+/// Deletes older responses.
 pub async fn prune(tx: &mut Tx, before: Time) -> Result<u64> {
     tx.run(sql!("DELETE FROM idempotency WHERE created_at < $1"), params![before]).await
 }

@@ -1,13 +1,13 @@
-//! Instances: asking for them, reading them, moving them on, taking them down.
+//! Instances: creating, reading, changing and deleting them.
 //!
-//! Whoever changes one holds its row from before it looks ([`take`]). Locks are taken in this order:
-//! the instance, accounts ([`crate::account`]), and then as `store::cluster::lock` says.
+//! Callers lock an instance's row ([`lock`]) before they read and change it. Lock order: the
+//! instance, accounts ([`crate::quota_usage`]), then as in `store::cluster::lock`.
 
 pub mod promotion;
 pub mod search;
 
 use model::instance::{Instance, NewInstance, Reason, Status};
-use model::reason::{By, Coded as _};
+use model::reason::{Requester, StatusReason as _};
 use model::work::{Key, Lane};
 use model::{ClusterId, DeploymentId, InstanceId, OrganizationId, Xid};
 
@@ -17,16 +17,16 @@ use crate::db::{Json, Param, Select, Value, json, params, sql};
 use crate::deployment::hosting;
 use crate::status::{self, Lifecycle, status_row};
 use crate::subject::{self, Subject as _, by_id, row};
-use crate::{Error, Read, Result, Scope, Tx, account, work};
+use crate::{Error, Read, Result, Scope, Tx, quota_usage, work};
 
 pub use crate::status::{explain, save, transition};
 pub use crate::subject::{count, list};
 
-by_id!(InstanceId: get(Read), take(Tx));
+by_id!(InstanceId: get(Read), lock(Tx));
 
-/// The workers that take an instance from one status to the next.
+/// The worker for the lifecycle of instances.
 pub const WORKER: &str = "instance";
-/// The worker that ends trials, ends what belongs to denied owners, and looks after entitlements.
+/// The worker for trials, denied owners and entitlements.
 pub const GENERAL: &str = "general";
 
 row! { Instance(InstanceId) in "instance":
@@ -56,7 +56,7 @@ impl Lifecycle for Instance {
         ]
     }
 
-    fn told(&self) -> impl Serialize + Send + Sync {
+    fn event_data(&self) -> impl Serialize + Send + Sync {
         self
     }
 
@@ -68,25 +68,24 @@ impl Lifecycle for Instance {
     }
 }
 
-/// Which instances are wanted.
+/// Filter for lists.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
-    /// That one.
+    /// Id.
     pub id: Option<InstanceId>,
-    /// Of that kind.
+    /// Kind.
     pub kind: Option<String>,
-    /// Of that name.
+    /// Name.
     pub name: Option<String>,
-    /// Of that owner.
+    /// Owner.
     pub owner: Option<String>,
-    /// On that cluster.
+    /// Cluster.
     pub cluster: Option<ClusterId>,
-    /// In that status.
+    /// Status.
     pub status: Option<Status>,
 }
 
-/// Asks for an instance. Its name, what is charged for it, and a place in the queue for capacity are
-/// taken in the same transaction.
+/// Creates an instance, and reserves its name, quota and place in the queue.
 pub async fn create(
     tx: &mut Tx,
     organization: OrganizationId,
@@ -129,21 +128,21 @@ pub async fn create(
             ],
         )
         .await?;
-    let mut instance = Instance::from_row(made.ok_or(Error::Taken { field: "name" })?)?;
+    let mut instance = Instance::from_row(made.ok_or(Error::AlreadyExists { field: "name" })?)?;
     for (charge, limit) in &new.charges {
-        account::charge(tx, &new.kind, charge, *limit).await?;
+        quota_usage::charge(tx, &new.kind, charge, *limit).await?;
     }
-    let asked = hosting::ask(tx, &instance, &new.unit).await?;
-    hosting::hold(tx, &mut instance, &asked, new.priority).await?;
-    status::note(tx, &instance, Status::Accepted.as_str()).await?;
+    let asked = hosting::required_resources(tx, &instance, &new.unit).await?;
+    hosting::reserve(tx, &mut instance, &asked, new.priority).await?;
+    status::record_event(tx, &instance, Status::Accepted.as_str()).await?;
     if let Some(end) = instance.expires_at {
         work::wake_at(tx, Lane::Background, Key::new(GENERAL, instance.id), end);
     }
     Ok(instance)
 }
 
-/// How many instances there are of each kind in each status.
-pub async fn census(read: &mut Read) -> Result<Vec<(String, Status, i64)>> {
+/// Number of instances by kind and status.
+pub async fn count_by_status(read: &mut Read) -> Result<Vec<(String, Status, i64)>> {
     let sql = sql!(
         "SELECT kind, status, COUNT(*) FROM instance WHERE deleted_at IS NULL ",
         "GROUP BY kind, status ORDER BY kind, status"
@@ -166,7 +165,7 @@ impl subject::Filter for Filter {
     }
 }
 
-/// Notes what holds an instance's capacity. That it does is in the log as its deployment's.
+/// Records the deployment that reserves an instance's capacity. The event is the deployment's.
 pub(crate) async fn set_deployment(
     tx: &mut Tx,
     id: InstanceId,
@@ -176,7 +175,7 @@ pub(crate) async fn set_deployment(
     tx.run(sql, params![id, deployment]).await.map(drop)
 }
 
-/// Could a cluster that counts in these units host for the organization there?
+/// Whether a cluster that counts in these units could host the instance.
 pub(crate) async fn is_counted_in_units(
     read: &mut Read,
     instance: &Instance,
@@ -194,19 +193,24 @@ pub(crate) async fn is_counted_in_units(
 }
 
 /// Requests the deletion of an instance.
-pub async fn request_delete(tx: &mut Tx, scope: Scope, id: InstanceId, by: By) -> Result<Instance> {
+pub async fn request_delete(
+    tx: &mut Tx,
+    scope: Scope,
+    id: InstanceId,
+    by: Requester,
+) -> Result<Instance> {
     let reason = Reason::DeletionRequested { by: Some(by) };
-    let mut instance = take(tx, scope, id).await?;
-    if !instance.status.is_leaving() {
+    let mut instance = lock(tx, scope, id).await?;
+    if !instance.status.is_deleting() {
         transition(tx, &mut instance, Status::Deprovision, reason).await?;
     }
     Ok(instance)
 }
 
-/// The end: nothing of the instance is left but its history, and its name and quota are free.
+/// Deletes an instance and releases its name and quota; its history stays.
 pub async fn delete(tx: &mut Tx, instance: &Instance) -> Result<()> {
     for charge in &instance.detail.charges {
-        account::release(tx, &instance.kind, charge).await?;
+        quota_usage::release(tx, &instance.kind, charge).await?;
     }
     let now = tx.now();
     let sql = sql!(
@@ -219,25 +223,25 @@ pub async fn delete(tx: &mut Tx, instance: &Instance) -> Result<()> {
     status::append(tx, instance, "deleted").await
 }
 
-/// What an instance signs in with, encrypted.
-pub async fn sealed(read: &mut Read, id: InstanceId) -> Result<Option<String>> {
+/// The encrypted SSO client of an instance.
+pub async fn sso_client(read: &mut Read, id: InstanceId) -> Result<Option<String>> {
     let sql = sql!("SELECT sealed FROM instance WHERE id = $1 AND deleted_at IS NULL");
     read.first(sql, params![id]).await?.map_or(Ok(None), |mut row| row.take())
 }
 
-/// Keeps what an instance signs in with, encrypted.
-pub async fn set_sealed(tx: &mut Tx, id: InstanceId, sealed: Option<&str>) -> Result<()> {
+/// Stores the encrypted SSO client of an instance.
+pub async fn set_sso_client(tx: &mut Tx, id: InstanceId, sealed: Option<&str>) -> Result<()> {
     let sql = sql!("UPDATE instance SET sealed = $2 WHERE id = $1");
     tx.run(sql, params![id, sealed]).await.map(drop)
 }
 
-/// Has the worker of what may end look at an instance.
+/// Wakes the worker for entitlements and expiry for an instance.
 pub fn wake_general(tx: &mut Tx, id: InstanceId) {
     work::wake(tx, Lane::Background, Key::new(GENERAL, id));
 }
 
-/// Has the worker of what may end look at an owner's instances, of all owners when none is named.
-pub async fn wake_all_of(
+/// Wakes the worker for entitlements and expiry for an owner's instances, or for all.
+pub async fn wake_owner(
     tx: &mut Tx,
     organization: Option<OrganizationId>,
     owner: Option<&str>,

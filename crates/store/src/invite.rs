@@ -1,4 +1,4 @@
-//! Invites. The code itself is nowhere: only its hash is.
+//! Invites. Only the hash of the code is stored.
 
 use std::time::Duration;
 
@@ -17,18 +17,18 @@ row! { Invite(InviteId) in "invite":
     const LIVING: &'static str = "1 = 1";
 }
 
-/// One use of an invite.
+/// A use of an invite.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Use {
-    /// Who joined.
+    /// The user who joined.
     pub user_id: UserId,
-    /// By which name.
+    /// The user's name.
     pub username: String,
     /// When.
     pub used_at: Time,
 }
 
-/// Makes an invite for the bearer of the code with that hash.
+/// Creates an invite for the bearer of the code with that hash.
 pub async fn create(
     tx: &mut Tx,
     organization: OrganizationId,
@@ -47,12 +47,13 @@ pub async fn create(
             params![id, organization, code_hash, by, now, now + life],
         )
         .await?;
-    let invite = Invite::from_row(row.ok_or_else(|| Error::Broken("no row was made".into()))?)?;
-    note(tx, &invite, "created").await?;
+    let invite =
+        Invite::from_row(row.ok_or_else(|| Error::Database("insert returned no row".into()))?)?;
+    record_event(tx, &invite, "created").await?;
     Ok(invite)
 }
 
-/// The invite of a code, whoever bears it.
+/// The invite of a code, in any scope.
 pub async fn find(read: &mut Read, code_hash: &str) -> Result<Option<Invite>> {
     let sql = sql!("SELECT ", columns!(), " FROM invite WHERE code_hash = $1");
     read.first(sql, params![code_hash]).await?.map(Invite::from_row).transpose()
@@ -63,7 +64,7 @@ pub async fn list(read: &mut Read, scope: Scope, page: &Page) -> Result<Vec<Invi
     subject::list(read, scope, &Any::ALL, page).await
 }
 
-/// Who used it, over all its openings, oldest first.
+/// All uses of an invite, oldest first.
 pub async fn uses(read: &mut Read, id: InviteId) -> Result<Vec<Use>> {
     let rows = read
         .all(
@@ -80,7 +81,7 @@ pub async fn uses(read: &mut Read, id: InviteId) -> Result<Vec<Use>> {
     uses.collect()
 }
 
-/// Uses an invite up, for a user made in this same transaction. Whoever comes second fails.
+/// Redeems an invite for a user created in the same transaction. A second redemption fails.
 pub async fn redeem(tx: &mut Tx, id: InviteId, user: UserId) -> Result<Invite> {
     let now = tx.now();
     let row = tx
@@ -94,7 +95,7 @@ pub async fn redeem(tx: &mut Tx, id: InviteId, user: UserId) -> Result<Invite> {
         )
         .await?;
     let Some(row) = row else {
-        return Err(Error::Conflict("this invite was used already".into()));
+        return Err(Error::Conflict("this invite was already used".into()));
     };
     let invite = Invite::from_row(row)?;
     tx.run(
@@ -102,11 +103,11 @@ pub async fn redeem(tx: &mut Tx, id: InviteId, user: UserId) -> Result<Invite> {
         params![id, user, now],
     )
     .await?;
-    note(tx, &invite, "redeemed").await?;
+    record_event(tx, &invite, "redeemed").await?;
     Ok(invite)
 }
 
-/// Opens an invite again: its code works once more, for as long as `life`.
+/// Reopens an invite: its code works once more, for `life`.
 pub async fn reopen(tx: &mut Tx, scope: Scope, id: InviteId, life: Duration) -> Result<Invite> {
     get(tx, scope, id).await?;
     let until = tx.now() + life;
@@ -120,11 +121,11 @@ pub async fn reopen(tx: &mut Tx, scope: Scope, id: InviteId, life: Duration) -> 
         until,
     )
     .await?;
-    note(tx, &invite, "reopened").await?;
+    record_event(tx, &invite, "reopened").await?;
     Ok(invite)
 }
 
-/// Ends an invite before its time.
+/// Revokes an invite before its expiry.
 pub async fn revoke(tx: &mut Tx, scope: Scope, id: InviteId) -> Result<Invite> {
     get(tx, scope, id).await?;
     let now = tx.now();
@@ -135,7 +136,7 @@ pub async fn revoke(tx: &mut Tx, scope: Scope, id: InviteId) -> Result<Invite> {
         now,
     )
     .await?;
-    note(tx, &invite, "revoked").await?;
+    record_event(tx, &invite, "revoked").await?;
     Ok(invite)
 }
 
@@ -144,6 +145,6 @@ async fn update(tx: &mut Tx, sql: &'static str, id: InviteId, at: Time) -> Resul
     Invite::from_row(row.ok_or_else(|| Error::not_found("invite", id))?)
 }
 
-async fn note(tx: &mut Tx, invite: &Invite, change: &str) -> Result<()> {
+async fn record_event(tx: &mut Tx, invite: &Invite, change: &str) -> Result<()> {
     event::append(tx, Kind::Invite, invite.id, Some(invite.organization_id), change, invite).await
 }

@@ -1,4 +1,4 @@
-//! Leases: which replica does what only one may do, until when.
+//! Leases: exclusive roles of servers, with an expiry.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use model::Time;
 use crate::db::{params, sql};
 use crate::{Read, Result, Tx};
 
-/// Takes or keeps a lease; its fence if it is ours now. A new holder gets a higher fence.
-pub async fn take(tx: &mut Tx, name: &str, holder: &str, life: Duration) -> Result<Option<i64>> {
+/// Acquires or renews a lease. Returns its fencing token; a new holder gets a higher one.
+pub async fn acquire(tx: &mut Tx, name: &str, holder: &str, life: Duration) -> Result<Option<i64>> {
     let (now, until) = (tx.now(), tx.now() + life);
     let row = tx
         .first(
@@ -24,14 +24,14 @@ pub async fn take(tx: &mut Tx, name: &str, holder: &str, life: Duration) -> Resu
     row.map(|mut row| row.take()).transpose()
 }
 
-/// Gives a lease back, so that the next one need not wait for its end.
-pub async fn give_back(tx: &mut Tx, name: &str, holder: &str) -> Result<()> {
-    // The row stays: the next holder's fence counts on from this one's.
+/// Releases a lease, so that the next holder need not wait for its expiry.
+pub async fn release(tx: &mut Tx, name: &str, holder: &str) -> Result<()> {
+    // The row stays: the next holder's fencing token continues from this one.
     let sql = sql!("UPDATE lease SET holder = '', until = 0 WHERE name = $1 AND holder = $2");
     tx.run(sql, params![name, holder]).await.map(drop)
 }
 
-/// Does anybody hold it at that time?
+/// Whether the lease is held at that time.
 pub async fn is_held(read: &mut Read, name: &str, now: Time) -> Result<bool> {
     let held = read
         .number(

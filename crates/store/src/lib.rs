@@ -2,12 +2,11 @@
 //!
 //! One file of statements per subject; one set of SQL for both engines. Concurrency control is in
 //! the `WHERE` of a statement, never in an isolation level. Every change of a subject appends its
-//! event and wakes its worker in the same transaction. The database is asked neither for the time
-//! nor for randomness.
+//! event and wakes its worker in the same transaction. Time and randomness never come from the
+//! database.
 //!
-//! Nothing here knows HTTP or a foreign system.
+//! Nothing here knows HTTP or external systems.
 
-pub mod account;
 pub mod agent_token;
 pub mod capacity;
 pub mod cluster;
@@ -17,8 +16,7 @@ pub mod deployment;
 pub mod environment;
 mod error;
 pub mod event;
-pub mod finding;
-pub mod foreign;
+pub mod external_identity;
 pub mod graph;
 pub mod idempotency;
 pub mod instance;
@@ -29,8 +27,10 @@ pub mod operation;
 pub mod organization;
 pub mod pool;
 pub mod quota;
+pub mod quota_usage;
 pub mod resource;
 mod scope;
+pub mod search_index;
 pub mod service_account;
 mod status;
 mod subject;
@@ -44,4 +44,4 @@ pub use error::{Error, Result};
 pub use model::Page;
 pub use scope::Scope;
 pub use status::{Lifecycle, State, explain, save, transition};
-pub use subject::{Filter, Id, Subject, count, get, list, resync, statements, take};
+pub use subject::{Filter, Id, Subject, count, get, list, lock, resync, statements};

@@ -1,4 +1,4 @@
-//! The schema's history: forward only, applied at start, safe when several replicas start at once.
+//! Schema migrations: forward only, applied at start, safe for concurrent starts.
 
 use model::event::Actor;
 
@@ -16,7 +16,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0008_reason", include_str!("../migrations/0008_reason.sql")),
 ];
 
-/// Brings the database up to date, in one transaction.
+/// Migrates the database in one transaction.
 pub(crate) async fn run(db: &Db) -> Result<()> {
     let mut tx = db.begin(Actor::Server).await?;
     tx.lock("migration").await?;
@@ -28,7 +28,7 @@ pub(crate) async fn run(db: &Db) -> Result<()> {
     let applied = rows.into_iter().map(|mut row| row.take()).collect::<Result<Vec<String>>>()?;
     if let Some(unknown) = applied.iter().find(|name| MIGRATIONS.iter().all(|m| m.0 != *name)) {
         return Err(Error::Conflict(format!(
-            "the database was made by a newer Paddock (it has the migration {unknown}); use that version"
+            "the database was migrated by a newer Paddock (migration {unknown}); use that version"
         )));
     }
     for (name, text) in MIGRATIONS.iter().filter(|m| !applied.iter().any(|name| name == m.0)) {
@@ -36,13 +36,13 @@ pub(crate) async fn run(db: &Db) -> Result<()> {
         let now = tx.now();
         tx.run("INSERT INTO migration (name, applied_at) VALUES ($1, $2)", params![name, now])
             .await?;
-        tracing::info!(migration = name, "schema brought up to date");
+        tracing::info!(migration = name, "schema migrated");
     }
     tx.commit().await
 }
 
-/// Column types that differ: a number that counts up, and the event's place in the log, which is
-/// that number where transactions come one by one.
+/// Replaces column types that differ between the engines: an identity column, and the event's
+/// position, which is the identity where transactions are serialised.
 fn in_dialect(text: &str, engine: &str) -> String {
     let (identity, event_seq) = match engine {
         "sqlite" => {

@@ -16,7 +16,7 @@ row! { Organization(OrganizationId) in "organization":
     const VISIBLE: &'static str = "id = ?";
 }
 
-/// Makes an organization; its name must not be taken.
+/// Creates an organization with a unique name.
 pub async fn create(tx: &mut Tx, name: &str) -> Result<Organization> {
     lock(tx, name).await?;
     let (id, now) = (tx.id::<OrganizationId>(), tx.now());
@@ -31,12 +31,12 @@ pub async fn create(tx: &mut Tx, name: &str) -> Result<Organization> {
         )
         .await?;
     let organization =
-        Organization::from_row(made.ok_or(Error::Taken { field: "organization.name" })?)?;
-    note(tx, &organization, "created").await?;
+        Organization::from_row(made.ok_or(Error::AlreadyExists { field: "organization.name" })?)?;
+    record_event(tx, &organization, "created").await?;
     Ok(organization)
 }
 
-/// The organization of that name, whoever asks.
+/// The organization with that name, in any scope.
 pub async fn find(read: &mut Read, name: &str) -> Result<Option<Organization>> {
     let sql = sql!("SELECT ", columns!(), " FROM organization WHERE name_key = $1");
     read.first(sql, params![name::fold(name)]).await?.map(Organization::from_row).transpose()
@@ -47,14 +47,14 @@ pub async fn list(read: &mut Read, scope: Scope, page: &Page) -> Result<Vec<Orga
     subject::list(read, scope, &Any::ALL, page).await
 }
 
-/// Gives an organization another name.
+/// Renames an organization.
 pub async fn set_name(tx: &mut Tx, id: OrganizationId, name: &str) -> Result<Organization> {
-    // Two who want the same name must not both see it free.
+    // Two concurrent renames to the same name must not both find it free.
     tx.lock("organization names").await?;
     lock(tx, name).await?;
     let taken = find(tx, name).await?.is_some_and(|other| other.id != id);
     if taken {
-        return Err(Error::Taken { field: "name" });
+        return Err(Error::AlreadyExists { field: "name" });
     }
     let row = tx
         .first(
@@ -68,16 +68,16 @@ pub async fn set_name(tx: &mut Tx, id: OrganizationId, name: &str) -> Result<Org
         .await?;
     let organization =
         Organization::from_row(row.ok_or_else(|| Error::not_found("organization", id))?)?;
-    note(tx, &organization, "updated").await?;
+    record_event(tx, &organization, "updated").await?;
     Ok(organization)
 }
 
-/// Of two who take a name at the same time, the second must see the first.
+/// Of two concurrent claims of a name, the second must see the first.
 async fn lock(tx: &mut Tx, name: &str) -> Result<()> {
     tx.lock(&format!("organization/{}", name::fold(name))).await
 }
 
-/// Counts one more deployment, unless that would be more than `limit`.
+/// Counts one more deployment, within `limit`.
 pub(crate) async fn add_deployment(tx: &mut Tx, id: OrganizationId, limit: i64) -> Result<()> {
     let added = tx
         .run(
@@ -95,13 +95,13 @@ pub(crate) async fn add_deployment(tx: &mut Tx, id: OrganizationId, limit: i64) 
     }
 }
 
-/// Counts so many deployments more or fewer.
+/// Changes the number of deployments.
 pub(crate) async fn add_to_count(tx: &mut Tx, id: OrganizationId, change: i64) -> Result<()> {
     let sql = sql!("UPDATE organization SET deployments = deployments + $2 WHERE id = $1");
     tx.run(sql, params![id, change]).await.map(drop)
 }
 
-async fn note(tx: &mut Tx, organization: &Organization, change: &str) -> Result<()> {
+async fn record_event(tx: &mut Tx, organization: &Organization, change: &str) -> Result<()> {
     event::append(
         tx,
         Kind::Organization,

@@ -1,7 +1,7 @@
-//! Pools: what each remembers from one look to the next, and what it does to its clusters.
+//! Pools: their persisted state, and the actions of autoscaling.
 //!
-//! A decision is carried out in one transaction that begins with the pool's row: whoever decided from
-//! an older generation of it is refused, so that no number of servers grows twice for the same.
+//! An action is one transaction that begins with the pool's row: a decision based on an older
+//! generation is rejected, so that concurrent servers never scale twice for the same demand.
 
 use std::collections::BTreeMap;
 
@@ -16,30 +16,30 @@ use crate::db::{Json, Row, params, sql};
 use crate::deployment::reserving;
 use crate::{Error, Read, Result, Scope, Tx, cluster, event, work};
 
-/// The worker that grows and shrinks pools.
+/// The worker that scales pools.
 pub const WORKER: &str = "pool";
 
-/// What a pool remembers.
+/// Persisted state of a pool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct State {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Counts the changes; nothing was written yet when it is 0.
+    /// Number of changes; 0 if nothing was written yet.
     pub generation: i64,
-    /// How many clusters it has ever made.
+    /// Number of clusters that it has ever created.
     pub made: i64,
-    /// What it did and wished.
+    /// Past actions, and the pending one.
     #[serde(flatten)]
     pub memory: Memory,
     /// Since when each of its clusters is empty.
     pub idle: BTreeMap<ClusterId, Time>,
-    /// What was last decided: `grow`, `shrink`, `stay`.
+    /// The last decision: `grow`, `shrink`, `stay`.
     pub decision: String,
-    /// Why, as a sentence.
+    /// The reason, as a message.
     pub reason: String,
-    /// Since when it is decided so.
+    /// Since when the decision stands.
     pub decided_at: Time,
-    /// When it is looked at again though nothing has changed.
+    /// When to evaluate again without a change.
     pub look_again: Option<Time>,
 }
 
@@ -50,7 +50,7 @@ macro_rules! columns {
     };
 }
 
-/// What a pool remembers; of one that nobody has looked at yet, nothing.
+/// The state of a pool; a default if it was never evaluated.
 pub async fn get(read: &mut Read, name: &str, now: Time) -> Result<State> {
     let sql = sql!("SELECT ", columns!(), " FROM pool WHERE name = $1");
     let found = read.first(sql, params![name]).await?.map(from_row).transpose()?;
@@ -61,18 +61,18 @@ pub async fn get(read: &mut Read, name: &str, now: Time) -> Result<State> {
         memory: Memory::default(),
         idle: BTreeMap::new(),
         decision: "stay".into(),
-        reason: "Nobody has looked at it yet.".into(),
+        reason: "Not evaluated yet.".into(),
         decided_at: now,
         look_again: None,
     }))
 }
 
-/// The clusters that a pool has made.
+/// The clusters of a pool.
 pub async fn clusters(read: &mut Read, name: &str) -> Result<Vec<Cluster>> {
     cluster::of_pool(read, name).await
 }
 
-/// How many clusters each pool has in each status.
+/// Number of clusters by pool and status.
 pub async fn counts(read: &mut Read) -> Result<Vec<(String, Status, i64)>> {
     let sql = sql!(
         "SELECT pool, status, COUNT(*) FROM cluster WHERE pool IS NOT NULL AND deleted_at IS NULL ",
@@ -82,12 +82,12 @@ pub async fn counts(read: &mut Read) -> Result<Vec<(String, Status, i64)>> {
     rows.into_iter().map(|mut row| Ok((row.take()?, row.take()?, row.take()?))).collect()
 }
 
-/// Has a pool be looked at.
+/// Wakes the worker for a pool.
 pub fn wake(tx: &mut Tx, name: &str) {
     work::wake(tx, Lane::Priority, Key::new(WORKER, name));
 }
 
-/// Wakes all pools that there are: the safety net.
+/// Wakes all pools: the periodic resync.
 pub async fn resync(tx: &mut Tx) -> Result<()> {
     for mut row in tx.all(sql!("SELECT name FROM pool ORDER BY name"), params![]).await? {
         let name: String = row.take()?;
@@ -96,7 +96,7 @@ pub async fn resync(tx: &mut Tx) -> Result<()> {
     Ok(())
 }
 
-/// Writes down what a pool remembers from here on, if nobody else has meanwhile.
+/// Stores the state of a pool, unless another server changed it meanwhile.
 pub async fn set(tx: &mut Tx, now: &State) -> Result<()> {
     let start = sql!(
         "INSERT INTO pool (name, generation, decided_at) VALUES ($1, 0, $2) ",
@@ -133,33 +133,33 @@ pub async fn set(tx: &mut Tx, now: &State) -> Result<()> {
         return Ok(());
     }
     tx.poison();
-    Err(Error::Conflict(format!("the pool {} was changed by another server", now.name)))
+    Err(Error::Conflict(format!("pool {} was changed by another server", now.name)))
 }
 
-/// Makes one more cluster of a pool, and remembers that; `now` is what the pool remembers then.
+/// Adds a cluster to a pool; `now` is the pool's new state.
 pub async fn grow(tx: &mut Tx, now: &State, template: &Template) -> Result<Cluster> {
     set(tx, now).await?;
     let mut new = template.cluster(format!("{}-{}", now.name, now.made));
     if template.is_foreign {
-        // Its agent says how many units it has; those who wait for units are woken then.
+        // Its agent reports its units; instances that wait for units are woken then.
         new = NewCluster { capacity: Resources::default(), nodes: Vec::new(), ..new };
     }
-    let made = cluster::create(tx, None, &new).await?;
+    let created = cluster::create(tx, None, &new).await?;
     let hosting = Hosting { is_foreign: template.is_foreign, ..Hosting::default() };
     let sql = sql!("UPDATE cluster SET pool = $2, hosting = $3 WHERE id = $1");
-    tx.run(sql, params![made.id, now.name, Json(&hosting)]).await?;
-    let made = cluster::note(tx, made.id, "pooled").await?;
-    note(tx, now, "grown", Some(made.id)).await?;
-    Ok(made)
+    tx.run(sql, params![created.id, now.name, Json(&hosting)]).await?;
+    let created = cluster::record_event(tx, created.id, "pooled").await?;
+    record_event(tx, now, "grown", Some(created.id)).await?;
+    Ok(created)
 }
 
-/// Takes an empty cluster out, and remembers that. What only holds room there goes with it; if
-/// anything real is there, or comes meanwhile, nothing happens.
+/// Removes an empty cluster; `now` is the pool's new state. Reservations are released with it; any
+/// other deployment aborts the removal.
 pub async fn shrink(tx: &mut Tx, now: &State, id: ClusterId) -> Result<()> {
     set(tx, now).await?;
     cluster::lock(tx, id).await?;
-    reserving::give_up_all(tx, id).await?;
-    // From here on nobody adds a deployment: its row is held.
+    reserving::release_all(tx, id).await?;
+    // From here on no deployment can be added: the row is locked.
     let sql = sql!(
         "UPDATE cluster SET updated_at = updated_at WHERE id = $1 AND pool = $2 AND status = 'ready' ",
         "AND deployments = 0 AND deleted_at IS NULL AND NOT EXISTS ",
@@ -167,26 +167,26 @@ pub async fn shrink(tx: &mut Tx, now: &State, id: ClusterId) -> Result<()> {
     );
     if tx.run(sql, params![id, now.name]).await? == 0 {
         tx.poison();
-        return Err(Error::Conflict(format!("the cluster {id} is not empty any more")));
+        return Err(Error::Conflict(format!("cluster {id} is no longer empty")));
     }
     let mut leaving = cluster::get(tx, Scope::All, id).await?;
     let reason = Reason::ScaledDown { pool: now.name.clone() };
     cluster::transition(tx, &mut leaving, Status::Deprovisioning, reason).await?;
-    note(tx, now, "shrunk", Some(id)).await
+    record_event(tx, now, "shrunk", Some(id)).await
 }
 
-/// Notes what a pool would do that only says so.
-pub async fn would(tx: &mut Tx, now: &State) -> Result<()> {
+/// Records the decision of a dry run.
+pub async fn record_dry_run(tx: &mut Tx, now: &State) -> Result<()> {
     set(tx, now).await?;
     match now.decision.as_str() {
-        "grow" => note(tx, now, "would_grow", None).await,
-        _ => note(tx, now, "would_shrink", None).await,
+        "grow" => record_event(tx, now, "would_grow", None).await,
+        _ => record_event(tx, now, "would_shrink", None).await,
     }
 }
 
-/// What an event about a pool tells.
+/// Event data of a pool.
 #[derive(Serialize)]
-struct Told<'a> {
+struct EventData<'a> {
     name: &'a str,
     decision: &'a str,
     reason: &'a str,
@@ -194,42 +194,50 @@ struct Told<'a> {
     cluster_id: Option<ClusterId>,
 }
 
-async fn note(tx: &mut Tx, now: &State, change: &str, cluster_id: Option<ClusterId>) -> Result<()> {
+async fn record_event(
+    tx: &mut Tx,
+    now: &State,
+    change: &str,
+    cluster_id: Option<ClusterId>,
+) -> Result<()> {
     let State { name, decision, reason, .. } = now;
-    let told = Told { name, decision, reason, cluster_id };
-    event::append(tx, Kind::Pool, name, None, change, &told).await
+    let data = EventData { name, decision, reason, cluster_id };
+    event::append(tx, Kind::Pool, name, None, change, &data).await
 }
 
-/// Holds room for as many instances of each type as the pool says on its cluster, and no more.
+/// Reserves capacity on a cluster for as many instances of each type as the pool configures.
 pub async fn reserve(tx: &mut Tx, pool: &Pool, on: ClusterId) -> Result<()> {
     let held = reserving::of_pool(tx, &pool.name).await?;
-    let held: Vec<_> = held.into_iter().filter(|one| one.cluster == on).collect();
+    let held: Vec<_> = held.into_iter().filter(|reservation| reservation.cluster == on).collect();
     for host in &pool.hosts {
         let of_type = host.name();
-        let own =
-            held.iter().filter(|one| one.for_type == of_type && one.room == host.room).count();
+        let own = held
+            .iter()
+            .filter(|reservation| reservation.for_type == of_type && reservation.room == host.room)
+            .count();
         for _ in own..host.reserved as usize {
-            reserving::hold(tx, on, &of_type, &host.room).await?;
+            reserving::reserve(tx, on, &of_type, &host.room).await?;
         }
     }
-    for one in surplus(pool, &held) {
-        reserving::give_up(tx, one.id).await?;
+    for reservation in surplus(pool, &held) {
+        reserving::release(tx, reservation.id).await?;
     }
     Ok(())
 }
 
-/// What is held and should not be: those without a place first.
+/// Reservations beyond the configuration: those without a place first.
 fn surplus<'a>(pool: &Pool, held: &'a [reserving::Reserved]) -> Vec<&'a reserving::Reserved> {
     let mut left: BTreeMap<String, u32> =
         pool.hosts.iter().map(|host| (host.name(), host.reserved)).collect();
     let mut ordered: Vec<_> = held.iter().collect();
-    ordered.sort_by_key(|one| (one.node.is_none(), one.id));
-    ordered.retain(|one| {
-        let room = pool.hosts.iter().find(|host| host.name() == one.for_type).map(|h| &h.room);
-        let left = left.entry(one.for_type.clone()).or_default();
-        let is_wanted = *left > 0 && room == Some(&one.room);
-        *left = left.saturating_sub(u32::from(is_wanted));
-        !is_wanted
+    ordered.sort_by_key(|reservation| (reservation.node.is_none(), reservation.id));
+    ordered.retain(|reservation| {
+        let room =
+            pool.hosts.iter().find(|host| host.name() == reservation.for_type).map(|h| &h.room);
+        let left = left.entry(reservation.for_type.clone()).or_default();
+        let is_needed = *left > 0 && room == Some(&reservation.room);
+        *left = left.saturating_sub(u32::from(is_needed));
+        !is_needed
     });
     ordered
 }

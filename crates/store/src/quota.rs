@@ -1,4 +1,4 @@
-//! What organizations and users may have, as far as it was granted through the API.
+//! Quota grants made through the API.
 
 use model::event::Kind;
 use model::{OrganizationId, Time, Xid};
@@ -8,20 +8,20 @@ use crate::{Error, Read, Result, Tx, event, instance};
 
 pub use model::quota::Quota;
 
-/// What shall be granted.
+/// Request for a grant.
 #[derive(Debug, Clone)]
 pub struct NewQuota {
-    /// To whom: `organization/ID` or `user/NAME`.
+    /// The holder: `organization/ID` or `user/NAME`.
     pub holder: String,
-    /// Of which kind; of every kind that has the type when there is none.
+    /// Kind; every kind with the type if not set.
     pub kind: Option<String>,
-    /// Of which type.
+    /// Instance type.
     pub instance_type: String,
-    /// Paid how.
+    /// Billing model.
     pub billing_model: String,
-    /// How many units.
+    /// Number of units.
     pub limit: Option<i64>,
-    /// Until when.
+    /// Expiry.
     pub expires_at: Option<Time>,
 }
 
@@ -31,7 +31,7 @@ macro_rules! columns {
     };
 }
 
-/// Grants something; what was granted to the same holder for the same before is replaced.
+/// Creates a grant; replaces one for the same holder, kind, type and billing model.
 pub async fn create(tx: &mut Tx, new: &NewQuota) -> Result<Quota> {
     let (id, now, by) = (tx.id::<Xid>().to_string(), tx.now(), tx.actor().to_string());
     let sql = sql!(
@@ -59,21 +59,21 @@ pub async fn create(tx: &mut Tx, new: &NewQuota) -> Result<Quota> {
             ],
         )
         .await?;
-    let quota = from_row(row.ok_or_else(|| Error::Broken("a grant without a row".into()))?)?;
-    note(tx, &quota, "quota_granted").await?;
+    let quota = from_row(row.ok_or_else(|| Error::Database("insert returned no row".into()))?)?;
+    record_event(tx, &quota, "quota_granted").await?;
     Ok(quota)
 }
 
-/// Takes a grant back.
+/// Revokes a grant.
 pub async fn delete(tx: &mut Tx, id: &str) -> Result<Quota> {
     let sql = sql!("DELETE FROM quota WHERE id = $1 RETURNING ", columns!());
     let row = tx.first(sql, params![id]).await?;
     let quota = from_row(row.ok_or_else(|| Error::not_found("quota", id))?)?;
-    note(tx, &quota, "quota_revoked").await?;
+    record_event(tx, &quota, "quota_revoked").await?;
     Ok(quota)
 }
 
-/// What was granted, to one holder or to all.
+/// The grants of one holder, or all.
 pub async fn list(read: &mut Read, holder: Option<&str>) -> Result<Vec<Quota>> {
     let rows = Select::new(concat!("SELECT ", columns!(), " FROM quota WHERE 1 = 1"))
         .and("holder = ?", holder.as_ref())
@@ -83,7 +83,7 @@ pub async fn list(read: &mut Read, holder: Option<&str>) -> Result<Vec<Quota>> {
     rows.into_iter().map(from_row).collect()
 }
 
-/// Was anything granted at all?
+/// Whether any grant exists.
 pub async fn is_in_use(read: &mut Read) -> Result<bool> {
     Ok(read
         .number(sql!("SELECT COUNT(*) FROM (SELECT 1 FROM quota LIMIT 1) AS any_of"), params![])
@@ -91,15 +91,15 @@ pub async fn is_in_use(read: &mut Read) -> Result<bool> {
         > 0)
 }
 
-/// Tells the log, and has those looked at whom it may concern.
+/// Appends the event, and wakes the workers of instances.
 ///
-/// The first grant turns limits on for everybody, and the last turns them off.
-async fn note(tx: &mut Tx, quota: &Quota, change: &str) -> Result<()> {
+/// All instances: the first grant enables enforcement for everybody, and the last disables it.
+async fn record_event(tx: &mut Tx, quota: &Quota, change: &str) -> Result<()> {
     let organization: Option<OrganizationId> =
         quota.holder.strip_prefix("organization/").and_then(|id| id.parse().ok());
     let subject = organization.map_or_else(|| quota.holder.clone(), |id| id.to_string());
     event::append(tx, Kind::Organization, subject, organization, change, quota).await?;
-    instance::wake_all_of(tx, None, None).await
+    instance::wake_owner(tx, None, None).await
 }
 
 fn from_row(mut row: Row) -> Result<Quota> {

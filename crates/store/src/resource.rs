@@ -1,13 +1,14 @@
-//! Resources of environments: what each shall be, where it is on its way, who carries it out.
+//! Resources of environments.
 //!
-//! What users and the environment's worker change is changed under the environment's row
-//! ([`crate::environment::take`]). The server that carries out a step holds the resource ([`crate::operation::hold`]) and
-//! writes with the fence that it got: once another one has taken over, nothing that it says counts.
+//! Users and the environment's worker change a resource under the lock of the environment's row
+//! ([`crate::environment::lock`]). The server that runs an operation holds the resource's lease
+//! ([`crate::operation::acquire`]) and writes with its fencing token: after a takeover its writes are
+//! rejected.
 
 use std::collections::BTreeMap;
 
 use model::event::Kind;
-use model::reason::Coded as _;
+use model::reason::StatusReason as _;
 use model::resource::{Link, Reason, Resource, Status};
 use model::template::{Act, Node};
 use model::work::{Key, Lane};
@@ -24,7 +25,7 @@ pub use crate::status::{save, transition};
 
 by_id!(ResourceId: get(Read));
 
-/// The worker that has executors carry out resources.
+/// The worker that reconciles resources.
 pub const WORKER: &str = "resource";
 
 macro_rules! columns {
@@ -78,11 +79,11 @@ impl Lifecycle for Resource {
         ]
     }
 
-    fn told(&self) -> impl Serialize + Send + Sync {
-        told(self)
+    fn event_data(&self) -> impl Serialize + Send + Sync {
+        event_data(self)
     }
 
-    /// Another server that has taken over has a higher fence.
+    /// A takeover by another server increases the fencing token.
     fn guard(&self) -> Option<(&'static str, Value<'_>)> {
         Some(("fence", self.fence.value()))
     }
@@ -94,13 +95,13 @@ impl Lifecycle for Resource {
         crate::environment::wake(tx, self.environment_id);
     }
 
-    /// Takes the environment first, as users and the environment's worker do.
-    async fn retake(&self, tx: &mut Tx) -> Result<Self> {
-        subject::take(tx, Scope::All, self.environment_id).await?;
-        subject::take(tx, Scope::All, self.id).await
+    /// Locks the environment first, as users and the environment's worker do.
+    async fn relock(&self, tx: &mut Tx) -> Result<Self> {
+        subject::lock(tx, Scope::All, self.environment_id).await?;
+        subject::lock(tx, Scope::All, self.id).await
     }
 
-    fn is_still(&self, seen: &Self) -> bool {
+    fn is_unchanged(&self, seen: &Self) -> bool {
         self.status == seen.status
             && self.status_since == seen.status_since
             && self.generation == seen.generation
@@ -108,7 +109,7 @@ impl Lifecycle for Resource {
     }
 }
 
-/// Asks for a resource.
+/// Creates a resource.
 pub async fn create(
     tx: &mut Tx,
     owner: OrganizationId,
@@ -117,7 +118,7 @@ pub async fn create(
     reason: &Reason,
 ) -> Result<Resource> {
     let (id, now) = (tx.id::<ResourceId>(), tx.now());
-    let made = tx
+    let created = tx
         .first(
             sql!(
                 "INSERT INTO resource (id, environment_id, organization_id, name, executor, node, act, ",
@@ -138,14 +139,17 @@ pub async fn create(
             ],
         )
         .await?;
-    let made = made.ok_or_else(|| Error::Broken("an insert without a row".into()))?;
-    let made = from_row(made)?;
-    status::note(tx, &made, "created").await?;
-    Ok(made)
+    let created = created.ok_or_else(|| Error::Database("insert returned no row".into()))?;
+    let created = from_row(created)?;
+    status::record_event(tx, &created, "created").await?;
+    Ok(created)
 }
 
 /// All resources of an environment, by name.
-pub async fn of(read: &mut Read, environment: EnvironmentId) -> Result<Vec<Resource>> {
+pub async fn list_of_environment(
+    read: &mut Read,
+    environment: EnvironmentId,
+) -> Result<Vec<Resource>> {
     let sql = sql!(
         "SELECT ",
         columns!(),
@@ -155,16 +159,16 @@ pub async fn of(read: &mut Read, environment: EnvironmentId) -> Result<Vec<Resou
     rows.into_iter().map(from_row).collect()
 }
 
-/// The same; nobody else changes one of them from here to the end of the transaction.
-pub async fn take_all(tx: &mut Tx, environment: EnvironmentId) -> Result<Vec<Resource>> {
+/// Locks and returns all resources of an environment, by name.
+pub async fn lock_all(tx: &mut Tx, environment: EnvironmentId) -> Result<Vec<Resource>> {
     let sql = sql!(
         "UPDATE resource SET updated_at = updated_at WHERE environment_id = $1 AND deleted_at IS NULL"
     );
     tx.run(sql, params![environment]).await?;
-    of(tx, environment).await
+    list_of_environment(tx, environment).await
 }
 
-/// What those of an environment's resources give that are called so and are there, by name.
+/// The outputs of an environment's applied resources with these names, by name.
 pub async fn outputs(
     read: &mut Read,
     environment: EnvironmentId,
@@ -183,7 +187,7 @@ pub async fn outputs(
     Ok(found)
 }
 
-/// The resource of that name, also one that is gone if its environment is, so that its log can be read.
+/// The resource with that name, including a deleted one, so that its log can be read.
 pub async fn by_name(
     read: &mut Read,
     scope: Scope,
@@ -207,17 +211,16 @@ pub async fn list(read: &mut Read, scope: Scope, page: &Page) -> Result<Vec<Reso
     subject::list(read, scope, &Any::ALL, page).await
 }
 
-/// Changes how far a step is and why, if that is news. Wakes nobody.
+/// Changes the progress and reason of a resource, if they differ. Wakes nothing.
 pub async fn explain(tx: &mut Tx, now: &mut Resource, reason: Reason, progress: i64) -> Result<()> {
     if now.reason == reason && now.progress == progress {
         return Ok(());
     }
     now.progress = progress;
-    status::explain_anew(tx, now, reason).await
+    status::write_reason(tx, now, reason).await
 }
 
-/// Notes what of Paddock's own was made for a resource, in the transaction that makes it. Whoever has an
-/// older fence than the resource's notes nothing.
+/// Records the object created for a resource, in the same transaction. A stale token is rejected.
 pub async fn set_link(tx: &mut Tx, id: ResourceId, fence: i64, link: Option<&Link>) -> Result<()> {
     let sql = sql!(
         "UPDATE resource SET link_kind = $3, link_id = $4 ",
@@ -230,7 +233,7 @@ pub async fn set_link(tx: &mut Tx, id: ResourceId, fence: i64, link: Option<&Lin
     }
 }
 
-/// The resource for which something of Paddock's own was made.
+/// The resource that an object was created for.
 pub async fn owner(read: &mut Read, link: &Link) -> Result<Option<Resource>> {
     let sql = sql!(
         "SELECT ",
@@ -240,35 +243,35 @@ pub async fn owner(read: &mut Read, link: &Link) -> Result<Option<Resource>> {
     read.first(sql, params![link.kind, link.id]).await?.map(from_row).transpose()
 }
 
-/// Writes that a resource was observed and nothing is new. Nobody is told.
+/// Records an observation without changes. Appends no event.
 pub async fn set_observed(tx: &mut Tx, now: &Resource) -> Result<()> {
     status::write(tx, now, now.status).await
 }
 
-/// Has all resources of an environment go, whoever holds them. Nobody is woken by it.
-pub async fn doom(tx: &mut Tx, environment: EnvironmentId) -> Result<()> {
+/// Marks all resources of an environment for destruction, regardless of leases. Wakes nothing.
+pub async fn mark_for_deletion(tx: &mut Tx, environment: EnvironmentId) -> Result<()> {
     let sql = sql!(
         "UPDATE resource SET act = 'destroy' WHERE environment_id = $1 AND deleted_at IS NULL"
     );
     tx.run(sql, params![environment]).await.map(drop)
 }
 
-/// The end of a resource. Its log stays.
+/// Deletes a resource. Its log stays.
 pub async fn delete(tx: &mut Tx, now: &mut Resource, reason: Reason) -> Result<()> {
     (now.act, now.link) = (Act::Nothing, None);
     transition(tx, now, Status::Destroyed, reason).await?;
-    crate::operation::secret::forget(tx, now.id).await?;
+    crate::operation::secret::delete_all(tx, now.id).await?;
     let sql = sql!("UPDATE resource SET deleted_at = $2 WHERE id = $1");
     tx.run(sql, params![now.id, now.updated_at]).await.map(drop)
 }
 
-/// Has the worker look at a resource.
+/// Wakes the worker for a resource.
 pub fn wake(tx: &mut Tx, id: ResourceId) {
     work::wake(tx, Lane::Priority, Key::new(WORKER, id));
 }
 
-/// What the log says of a resource. What its executor is told may hold values of environment variables.
-fn told(now: &Resource) -> serde_json::Value {
+/// Event data of a resource, without its configuration, which may contain environment variables.
+fn event_data(now: &Resource) -> serde_json::Value {
     serde_json::json!({
         "id": now.id,
         "environment_id": now.environment_id,

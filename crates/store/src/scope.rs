@@ -1,18 +1,18 @@
-//! Whose things a caller may see. There is no query of tenants' things without one.
+//! Visibility of subjects. Every query of tenants' subjects has a scope.
 
 use model::OrganizationId;
 
-/// Whose things are meant.
+/// Which subjects are visible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// One organization's. Everything else does not exist.
+    /// Those of one organization. Others don't exist for the caller.
     Organization(OrganizationId),
-    /// Everybody's: for workers and the platform administrator.
+    /// All: for workers and the platform administrator.
     All,
 }
 
 impl Scope {
-    /// The organization that is meant, if it is one.
+    /// The organization, unless the scope is all.
     pub fn organization(self) -> Option<OrganizationId> {
         match self {
             Scope::Organization(id) => Some(id),

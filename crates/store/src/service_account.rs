@@ -1,4 +1,4 @@
-//! Service accounts: what programs of an organization sign in with. Secrets exist only as hashes.
+//! Service accounts: credentials for an organization's programs. Secrets are stored as hashes.
 
 use model::{OrganizationId, Time};
 use serde::Serialize;
@@ -9,19 +9,19 @@ use crate::{Error, Read, Result, Scope, Tx};
 /// A service account.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ServiceAccount {
-    /// Its id, a UUID.
+    /// Id, a UUID.
     pub id: String,
-    /// Whose it is.
+    /// Organization.
     pub organization_id: OrganizationId,
-    /// Which user's, by name.
+    /// Owner, by username.
     pub owner: String,
-    /// What users call it.
+    /// Name.
     pub name: String,
-    /// What it is for.
+    /// Description.
     pub description: String,
-    /// What it signs in as.
+    /// OAuth client id.
     pub client_id: String,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Time,
 }
 
@@ -31,14 +31,14 @@ macro_rules! columns {
     };
 }
 
-/// Makes an account, unless the organization has `limit` already.
+/// Creates an account, within `limit` per organization.
 pub async fn create(
     tx: &mut Tx,
     new: &ServiceAccount,
     secret_hash: &str,
     limit: Option<i64>,
 ) -> Result<()> {
-    // Two at once must not both see the last free place.
+    // Two concurrent calls must not both take the last free place.
     tx.lock(&format!("service accounts/{}", new.organization_id)).await?;
     let limit = limit.unwrap_or(i64::MAX);
     let made = tx
@@ -67,7 +67,7 @@ pub async fn create(
     Err(Error::Limit { limit, what: "service accounts per organization" })
 }
 
-/// One account.
+/// Returns one account.
 pub async fn get(read: &mut Read, scope: Scope, id: &str) -> Result<ServiceAccount> {
     let own = scope.organization();
     let sql = sql!(
@@ -79,7 +79,7 @@ pub async fn get(read: &mut Read, scope: Scope, id: &str) -> Result<ServiceAccou
     from_row(row.ok_or_else(|| Error::not_found("service account", id))?)
 }
 
-/// A part of an organization's accounts, by id.
+/// A page of an organization's accounts, by id.
 pub async fn list(
     read: &mut Read,
     organization: OrganizationId,
@@ -95,7 +95,7 @@ pub async fn list(
     rows.into_iter().map(from_row).collect()
 }
 
-/// The account that signs in as this, with the hash of its secret.
+/// The account with that client id, and the hash of its secret.
 pub async fn find(read: &mut Read, client_id: &str) -> Result<Option<(ServiceAccount, String)>> {
     let sql =
         sql!("SELECT ", columns!(), ", secret_hash FROM service_account WHERE client_id = $1");
@@ -103,13 +103,13 @@ pub async fn find(read: &mut Read, client_id: &str) -> Result<Option<(ServiceAcc
     Ok(Some((read_account(&mut row)?, row.take()?)))
 }
 
-/// Gives an account another secret.
+/// Changes the secret of an account.
 pub async fn set_secret(tx: &mut Tx, id: &str, secret_hash: &str) -> Result<()> {
     let sql = sql!("UPDATE service_account SET secret_hash = $2 WHERE id = $1");
     tx.run(sql, params![id, secret_hash]).await.map(drop)
 }
 
-/// Takes an account away.
+/// Deletes an account.
 pub async fn delete(tx: &mut Tx, id: &str) -> Result<()> {
     tx.run(sql!("DELETE FROM service_account WHERE id = $1"), params![id]).await.map(drop)
 }

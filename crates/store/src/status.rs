@@ -1,15 +1,15 @@
-//! Status changes: the only statements that write the status of a subject, and why it has it.
+//! Status changes: the only statements that write the status and reason of a subject.
 //!
-//! A subject with a lifecycle changes by [`transition`]; replicas, several of one deployment at once, by
-//! [`transition_replicas`], and a deployment's status is the sum of theirs ([`settle`]). Each refuses a
-//! step that the lifecycle does not have, and a row that is no longer in the status that was seen.
+//! [`transition`] changes a subject with a lifecycle, [`transition_replicas`] several replicas of a
+//! deployment, whose status summarises theirs ([`summarize`]). Each refuses a transition that the
+//! lifecycle does not have, and a row whose status has changed since it was read.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::future::{Future, ready};
 
 use model::deployment::{Deployment, Reason, Status};
-use model::reason::Coded;
+use model::reason::StatusReason;
 use model::replica::{Replica, summary};
 use model::work::{Key, Lane};
 use model::{DeploymentId, OrganizationId, Place, Time};
@@ -19,71 +19,71 @@ use crate::db::{Json, Param, Select, Value, batches, json, params, sql};
 use crate::subject::{self, Id, Subject};
 use crate::{Error, Result, Scope, Tx, event, work};
 
-/// Where a subject is in its lifecycle.
+/// Position of a subject in its lifecycle.
 #[derive(Debug)]
 pub struct State<'a, S, R> {
-    /// Its status.
+    /// Status.
     pub status: S,
-    /// Why it has that status.
+    /// Reason of the status.
     pub reason: &'a R,
-    /// Since when it has it.
+    /// Since when the status holds.
     pub since: Time,
-    /// When its row was last changed.
+    /// When the row was last changed.
     pub updated_at: Time,
 }
 
 /// A subject with a lifecycle and a worker that drives it.
 pub trait Lifecycle: Subject<Id: Id<Subject = Self>> + Clone {
-    /// Its statuses.
+    /// Status type.
     type Status: Param + Display + Copy + PartialEq + Send + Sync;
-    /// Why it has its status.
-    type Reason: Coded + Param + PartialEq + Send + Sync;
+    /// Reason type.
+    type Reason: StatusReason + Param + PartialEq + Send + Sync;
     /// The worker that drives it.
     const WORKER: &'static str;
-    /// What holds for rows whose worker has something to do.
+    /// Condition for rows that are not idle.
     const RESTLESS: &'static str;
-    /// How the log calls a change of the reason alone.
+    /// Event name of a change of the reason alone.
     const EXPLAINED: &'static str;
 
-    /// Does the lifecycle have this step?
+    /// Whether the lifecycle has this transition.
     fn may_become(from: Self::Status, to: Self::Status) -> bool;
-    /// Its id.
+    /// Id.
     fn id(&self) -> Self::Id;
-    /// Whose it is; nobody's when it is shared by all.
+    /// Owner; `None` if it is shared.
     fn owner(&self) -> Option<OrganizationId>;
-    /// Where it is in its lifecycle.
+    /// Position in the lifecycle.
     fn state(&self) -> State<'_, Self::Status, Self::Reason>;
-    /// Changes where it is, in memory.
+    /// Changes the position, in memory.
     fn set_state(&mut self, to: Self::Status, reason: Self::Reason, since: Time);
-    /// Changes when its row was last changed, in memory.
+    /// Sets the time of the last change, in memory.
     fn touch(&mut self, at: Time);
-    /// The other columns that are written with its status, with their values.
+    /// Other columns that are written with the status.
     fn columns(&self) -> Vec<(&'static str, Value<'_>)>;
-    /// What the log says of it: its state, without secrets.
-    fn told(&self) -> impl Serialize + Send + Sync;
+    /// Event data: the state, without secrets.
+    fn event_data(&self) -> impl Serialize + Send + Sync;
 
     /// A column that must still have this value when the row is written.
     fn guard(&self) -> Option<(&'static str, Value<'_>)> {
         None
     }
 
-    /// What else changes when it enters its status.
+    /// Hook after entering a status.
     fn entered(&mut self, _: &mut Tx) -> impl Future<Output = Result<()>> + Send {
         ready(Ok(()))
     }
 
-    /// Wakes those who have to know that it changed.
+    /// Wakes the workers that depend on it.
     fn wake(&self, tx: &mut Tx) {
         work::wake(tx, Lane::Priority, Key::new(Self::WORKER, self.id()));
     }
 
-    /// The same subject as it is now, which nobody else changes until the end of the transaction.
-    fn retake(&self, tx: &mut Tx) -> impl Future<Output = Result<Self>> + Send {
-        subject::take(tx, Scope::All, self.id())
+    /// Locks the subject until the end of the transaction, and reads it again.
+    fn relock(&self, tx: &mut Tx) -> impl Future<Output = Result<Self>> + Send {
+        subject::lock(tx, Scope::All, self.id())
     }
 
-    /// Has nothing happened to it since `seen` that a worker would have to look at again?
-    fn is_still(&self, seen: &Self) -> bool {
+    /// Whether nothing relevant to a worker changed since `seen` was read.
+    fn is_unchanged(&self, seen: &Self) -> bool {
         let (now, seen) = (self.state(), seen.state());
         now.status == seen.status && now.since == seen.since
     }
@@ -121,8 +121,8 @@ macro_rules! status_row {
 }
 pub(crate) use status_row;
 
-/// Moves a subject to another status, with everything else that was changed of it in memory; appends
-/// `kind.status` to the log and wakes its worker. A step that its lifecycle does not have is a bug.
+/// Moves a subject to another status, and writes its other changes in memory; appends `kind.status`
+/// to the event log and wakes the worker. An invalid transition is a bug.
 pub async fn transition<T: Lifecycle>(
     tx: &mut Tx,
     now: &mut T,
@@ -137,23 +137,23 @@ pub async fn transition<T: Lifecycle>(
     now.entered(tx).await?;
     now.touch(tx.now());
     write(tx, now, from).await?;
-    note(tx, now, &to.to_string()).await
+    record_event(tx, now, &to.to_string()).await
 }
 
 fn illegal(kind: &str, from: impl Display, to: impl Display) -> Error {
-    Error::Broken(format!("a status {to} can't follow {from} ({kind})"))
+    Error::Database(format!("invalid transition of {kind} from {from} to {to}"))
 }
 
-/// Changes why a subject is in its status, if that is news. Wakes nobody.
+/// Changes the reason of the status, if it differs. Wakes nothing.
 pub async fn explain<T: Lifecycle>(tx: &mut Tx, now: &mut T, reason: T::Reason) -> Result<()> {
     if *now.state().reason == reason {
         return Ok(());
     }
-    explain_anew(tx, now, reason).await
+    write_reason(tx, now, reason).await
 }
 
-/// The same where something else of the subject is news, too.
-pub(crate) async fn explain_anew<T: Lifecycle>(
+/// Writes the reason and other changes in memory. Wakes nothing.
+pub(crate) async fn write_reason<T: Lifecycle>(
     tx: &mut Tx,
     now: &mut T,
     reason: T::Reason,
@@ -165,31 +165,31 @@ pub(crate) async fn explain_anew<T: Lifecycle>(
     append(tx, now, T::EXPLAINED).await
 }
 
-/// Writes a subject that stays in its status as it is in memory; appends `kind.change` to the log and
-/// wakes its worker.
+/// Writes a subject whose status is unchanged; appends `kind.change` to the event log and wakes the
+/// worker.
 pub async fn save<T: Lifecycle>(tx: &mut Tx, now: &mut T, change: &str) -> Result<()> {
     now.touch(tx.now());
     let status = now.state().status;
     write(tx, now, status).await?;
-    note(tx, now, change).await
+    record_event(tx, now, change).await
 }
 
-/// Appends a subject's state to the log and wakes its worker.
-pub(crate) async fn note<T: Lifecycle>(tx: &mut Tx, now: &T, change: &str) -> Result<()> {
+/// Appends a subject's state to the event log and wakes its worker.
+pub(crate) async fn record_event<T: Lifecycle>(tx: &mut Tx, now: &T, change: &str) -> Result<()> {
     now.wake(tx);
     append(tx, now, change).await
 }
 
-/// Appends a subject's state to the log.
+/// Appends a subject's state to the event log.
 pub(crate) async fn append<T: Lifecycle>(tx: &mut Tx, now: &T, change: &str) -> Result<()> {
-    event::append(tx, T::KIND, now.id(), now.owner(), change, &now.told()).await
+    event::append(tx, T::KIND, now.id(), now.owner(), change, &now.event_data()).await
 }
 
-/// Writes a subject as it is in memory, if its row still has the status `from`.
+/// Writes a subject, if its row still has the status `from`.
 pub(crate) async fn write<T: Lifecycle>(tx: &mut Tx, now: &T, from: T::Status) -> Result<()> {
     let id = now.id();
     match update(now, &id, &from).run(tx).await? {
-        0 => Err(Error::Conflict(format!("the {} {id} is no longer {from}", T::KIND.as_str()))),
+        0 => Err(Error::Conflict(format!("{} {id} is no longer {from}", T::KIND.as_str()))),
         _ => Ok(()),
     }
 }
@@ -218,36 +218,36 @@ pub(crate) fn update<'a, T: Lifecycle>(
     }
 }
 
-/// What agents have to do with a change of replicas.
+/// Effect of a change of replicas on agents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Agent {
-    /// Their desired state stays as it was.
-    Unconcerned,
-    /// There is a new desired state, which whoever runs them answers.
-    Answers,
-    /// There is a new desired state, and nothing runs that could answer it.
+    /// The desired state is unchanged.
+    Unaffected,
+    /// A new desired state, which the agent acknowledges.
+    Acknowledges,
+    /// A new desired state, without an agent to acknowledge it.
     Absent,
 }
 
 impl Agent {
-    /// Who answers for replicas that have a program, or have none.
-    pub(crate) fn of(deployment: &Deployment) -> Self {
-        if deployment.spec.image.is_some() { Self::Answers } else { Self::Absent }
+    /// Replicas with a workload have an agent.
+    pub(crate) fn for_deployment(deployment: &Deployment) -> Self {
+        if deployment.spec.image.is_some() { Self::Acknowledges } else { Self::Absent }
     }
 }
 
 /// A change of replicas.
 #[derive(Debug)]
 pub(crate) struct Change<'a> {
-    /// Their status from now on.
+    /// New status.
     pub(crate) to: Status,
-    /// Why.
+    /// Reason.
     pub(crate) reason: Reason,
-    /// Whether agents have to do something.
+    /// Effect on agents.
     pub(crate) agent: Agent,
-    /// Where they can be reached from now on; where they could be before, if nothing is said.
+    /// New endpoints; unchanged if `None`.
     pub(crate) endpoints: Option<&'a [String]>,
-    /// The place that they get. They must not have one.
+    /// New place; the replicas must not have one.
     pub(crate) place: Option<&'a Place>,
 }
 
@@ -258,8 +258,8 @@ impl Change<'_> {
     }
 }
 
-/// Moves replicas of one deployment, whose row the transaction holds, to another status, or gives them
-/// another reason for the one that they have: one statement for all that come from the same status.
+/// Changes the status or reason of replicas of one deployment, whose row is locked: one statement
+/// for all with the same status.
 pub(crate) async fn transition_replicas<'r>(
     tx: &mut Tx,
     replicas: impl IntoIterator<Item = &'r mut Replica, IntoIter: Send> + Send,
@@ -304,9 +304,9 @@ impl Change<'_> {
             .bound(", status_reason = ?", self.reason.value())
             .bound(", reason_code = ?", Value::Text(self.reason.code().into()))
             .text(match self.agent {
-                Agent::Unconcerned => "",
-                Agent::Answers if self.place.is_some() => ", desired = desired + 1",
-                Agent::Answers => {
+                Agent::Unaffected => "",
+                Agent::Acknowledges if self.place.is_some() => ", desired = desired + 1",
+                Agent::Acknowledges => {
                     ", desired = desired + 1, answered = CASE WHEN cluster_id IS NULL \
                      THEN desired + 1 ELSE answered END"
                 }
@@ -334,7 +334,7 @@ impl Change<'_> {
 
     fn apply(&self, replica: &mut Replica, now: Time) {
         (replica.status, replica.reason) = (self.to, self.reason.clone());
-        replica.desired += i64::from(self.agent != Agent::Unconcerned);
+        replica.desired += i64::from(self.agent != Agent::Unaffected);
         if self.to == Status::Running {
             replica.started_at = replica.started_at.or(Some(now));
         }
@@ -347,46 +347,76 @@ impl Change<'_> {
     }
 }
 
-/// Writes the sum of a deployment's replicas, which are all of it, and appends the change to the log.
+/// Writes the summary of all replicas of a deployment, and appends the change to the event log.
 ///
-/// A deployment on its way out stays that, and is gone with the last of them.
-pub(crate) async fn settle(
+/// A deployment that is being deleted stays so until [`crate::deployment::delete_if_empty`].
+pub(crate) async fn summarize(
     tx: &mut Tx,
-    seen: &Deployment,
+    before: &Deployment,
     replicas: &[Replica],
     change: &str,
 ) -> Result<Deployment> {
-    let mut now = Deployment { updated_at: tx.now(), endpoints: Vec::new(), ..seen.clone() };
-    let first = replicas.iter().find_map(|replica| replica.place.clone());
-    (now.placed_on, now.node) = first.map(|place| (place.cluster, place.node.to_string())).unzip();
-    if now.status != Status::Deleting
+    let mut after = before.clone();
+    after.endpoints = Vec::new();
+    if after.status != Status::Deleting
         && let Some(summary) = summary(replicas)
     {
-        (now.status, now.reason) = (summary.status, summary.reason);
-        (now.endpoints, now.started_at) = (summary.endpoints, summary.started_at);
+        (after.status, after.reason) = (summary.status, summary.reason);
+        (after.endpoints, after.started_at) = (summary.endpoints, summary.started_at);
     }
+    write_summary(tx, before, after, replicas, change).await
+}
+
+/// Writes the summary of a deployment whose deletion begins.
+pub(crate) async fn summarize_deleting(
+    tx: &mut Tx,
+    before: &Deployment,
+    replicas: &[Replica],
+    reason: Reason,
+) -> Result<Deployment> {
+    let (status, endpoints) = (Status::Deleting, Vec::new());
+    let after = Deployment { status, reason, endpoints, ..before.clone() };
+    write_summary(tx, before, after, replicas, status.as_str()).await
+}
+
+async fn write_summary(
+    tx: &mut Tx,
+    before: &Deployment,
+    mut after: Deployment,
+    replicas: &[Replica],
+    change: &str,
+) -> Result<Deployment> {
+    if !before.status.summary_may_become(after.status) {
+        tx.poison();
+        return Err(illegal("deployment", before.status, after.status));
+    }
+    let first = replicas.iter().find_map(|replica| replica.place.clone());
+    (after.placed_on, after.node) =
+        first.map(|place| (place.cluster, place.node.to_string())).unzip();
+    after.updated_at = tx.now();
     let sql = sql!(
-        "UPDATE deployment SET status = $2, status_reason = $3, placed_on = $4, node = $5, ",
-        "endpoints = $6, started_at = $7, updated_at = $8, reason_code = $9 ",
-        "WHERE id = $1 AND deleted_at IS NULL"
+        "UPDATE deployment SET status = $3, status_reason = $4, placed_on = $5, node = $6, ",
+        "endpoints = $7, started_at = $8, updated_at = $9, reason_code = $10 ",
+        "WHERE id = $1 AND status = $2 AND deleted_at IS NULL"
     );
-    let (status, reason, endpoints) = (now.status, &now.reason, Json(&now.endpoints));
+    let (reason, endpoints) = (&after.reason, Json(&after.endpoints));
     let code = reason.code();
     let params = params![
-        now.id,
-        status,
+        after.id,
+        before.status,
+        after.status,
         reason,
-        now.placed_on,
-        now.node,
+        after.placed_on,
+        after.node,
         endpoints,
-        now.started_at,
-        now.updated_at,
+        after.started_at,
+        after.updated_at,
         code
     ];
     if tx.run(sql, params).await? == 0 {
         tx.poison();
-        return Err(Error::not_found("deployment", now.id));
+        return Err(Error::Conflict(format!("{} is no longer {}", after.id, before.status)));
     }
-    crate::deployment::append(tx, &now, change).await?;
-    Ok(now)
+    crate::deployment::append(tx, &after, change).await?;
+    Ok(after)
 }

@@ -1,7 +1,7 @@
-//! What all subjects have in common: how each is read, locked and found again.
+//! Common operations on subjects: reading, listing, locking.
 //!
-//! A subject names its table and columns once ([`row`]); `get`, `list`, `count`, `take` and `resync` are
-//! here. Which subject is meant follows from the id or the filter that is given.
+//! A subject names its table and columns once ([`row`]); `get`, `list`, `count`, `lock` and
+//! `resync` are generic. The id or filter type determines the subject.
 
 use std::fmt::Display;
 use std::marker::PhantomData;
@@ -25,25 +25,25 @@ use crate::{Error, Page, Read, Result, Scope, Tx, work};
 
 /// A kind of row that users see.
 pub trait Subject: Sized + Send + Sync {
-    /// Its id.
+    /// Id type.
     type Id: Param + Column + Display + Copy + Send + Sync;
-    /// What it is called in the log and in errors.
+    /// Name in the event log and in errors.
     const KIND: Kind;
-    /// Its table, as statements name it.
+    /// Table, as written in statements.
     const TABLE: &'static str;
-    /// What is read of it, in the order of [`Subject::from_rows`].
+    /// Columns to read, in the order of [`Subject::from_rows`].
     const COLUMNS: &'static str;
-    /// What holds for rows that exist.
+    /// Condition for rows that are not deleted.
     const LIVING: &'static str = "deleted_at IS NULL";
-    /// What holds for rows that the organization `?` sees.
+    /// Condition for rows that the organization `?` sees.
     const VISIBLE: &'static str = "organization_id = ?";
-    /// What else is read, as the end of a statement around the rows that were asked for.
+    /// Joined columns, as the end of a statement around the selected rows.
     const JOIN: &'static str = "";
 
     /// Reads one row.
     fn from_row(row: Row) -> Result<Self>;
 
-    /// Reads the rows of a list. One that can't be read does not hide the others.
+    /// Reads the rows of a list. An unreadable row does not hide the others.
     fn from_rows(rows: Vec<Row>) -> Vec<Self> {
         readable(rows, Self::from_row)
     }
@@ -55,21 +55,21 @@ pub trait Id: Param + Display + Send + Sync {
     type Subject: Subject<Id = Self>;
 }
 
-/// Which subjects of a list are asked for.
+/// Filter for lists.
 pub trait Filter: Sync {
     /// The subject.
     type Subject: Subject;
 
-    /// Adds the conditions; `own` is the organization that asks, if it is one.
+    /// Adds the conditions; `own` is the caller's organization, if the scope has one.
     fn restrict<'a>(&'a self, select: Select<'a>, own: Option<&'a OrganizationId>) -> Select<'a>;
 }
 
-/// All that are in scope.
+/// No filter.
 #[derive(Debug)]
 pub(crate) struct Any<T>(PhantomData<fn() -> T>);
 
 impl<T> Any<T> {
-    /// All of that subject.
+    /// All subjects of that type.
     pub(crate) const ALL: Self = Self(PhantomData);
 }
 
@@ -86,7 +86,7 @@ fn select<'a, T: Subject>() -> Select<'a> {
     Select::new(&format!("SELECT {} FROM {from}{} WHERE {}", T::COLUMNS, T::TABLE, T::LIVING))
 }
 
-/// One subject in scope.
+/// Reads one subject in scope.
 pub async fn get<I: Id>(read: &mut Read, scope: Scope, id: I) -> Result<I::Subject> {
     let own = scope.organization();
     let rows = select::<I::Subject>()
@@ -104,7 +104,7 @@ fn one<T: Subject>(mut rows: Vec<Row>, id: &impl Display) -> Result<T> {
         1 => T::from_row(rows.swap_remove(0)),
         _ => T::from_rows(rows)
             .pop()
-            .ok_or_else(|| Error::Broken(format!("the {} {id} can't be read", T::KIND.as_str()))),
+            .ok_or_else(|| Error::Database(format!("{} {id} is unreadable", T::KIND.as_str()))),
     }
 }
 
@@ -138,8 +138,8 @@ pub async fn count<F: Filter>(read: &mut Read, scope: Scope, filter: &F) -> Resu
     rows.into_iter().next().map_or(Ok(0), |mut row| row.take())
 }
 
-/// One subject in scope, whose row nobody else changes until the end of the transaction.
-pub async fn take<I: Id>(tx: &mut Tx, scope: Scope, id: I) -> Result<I::Subject> {
+/// Locks one subject in scope until the end of the transaction, and reads it.
+pub async fn lock<I: Id>(tx: &mut Tx, scope: Scope, id: I) -> Result<I::Subject> {
     let own = scope.organization();
     let rows = locking::<I::Subject>(&id)
         .and(I::Subject::VISIBLE, own.as_ref())
@@ -156,7 +156,7 @@ fn locking<T: Subject>(id: &T::Id) -> Select<'_> {
         .and("id = ?", Some(id))
 }
 
-/// Wakes the workers of all subjects that are not at rest: the safety net.
+/// Wakes the workers of all subjects that are not idle: the periodic resync.
 pub async fn resync<T: Lifecycle>(tx: &mut Tx) -> Result<()> {
     for mut row in tx.all(&restless::<T>(), params![]).await? {
         let id: T::Id = row.take()?;
@@ -170,7 +170,7 @@ fn restless<T: Lifecycle>() -> String {
     format!("SELECT id FROM {table} WHERE {living} AND {restless} ORDER BY id")
 }
 
-/// The statements that are put together here, so that a test prepares them on both engines.
+/// The generated statements, so that a test prepares them on both engines.
 pub fn statements() -> Vec<String> {
     let mut all = Vec::new();
     all.extend(reads::<Organization>());
@@ -197,8 +197,8 @@ fn of_lifecycle<T: Lifecycle + Subject<Id: From<Xid>>>() -> [String; 3] {
     [read, locking::<T>(&id).sql(), restless::<T>()]
 }
 
-/// Makes a struct a [`Subject`] that is read column by column: names its id, its table and its columns,
-/// which are called as its fields are unless `in` names them. Also defines `columns!()` for other statements of its module.
+/// Implements [`Subject`] for a struct: names its id, table and columns, which are named like the
+/// fields unless `in` names them. Also defines `columns!()` for other statements of the module.
 macro_rules! row {
     ($subject:ident($id:ident) in $table:literal:
      $first:ident $(, $field:ident $(in $column:literal)? $(as $json:ident)?)*; $($constants:tt)*) => {
@@ -219,7 +219,7 @@ macro_rules! row {
         impl $crate::subject::Id for $id {
             type Subject = $subject;
         }
-        /// Reads the columns and leaves what follows them.
+        /// Reads the columns and leaves the rest of the row.
         pub(crate) fn read_row(row: &mut $crate::db::Row) -> $crate::Result<$subject> {
             Ok($subject {
                 $first: row.take()?,
@@ -230,7 +230,7 @@ macro_rules! row {
 }
 pub(crate) use row;
 
-/// Functions of a module that look a subject up by its id, so that callers need not name the type.
+/// Defines functions that look up a subject by id, so that callers need not name the type.
 macro_rules! by_id {
     ($id:ident: $($name:ident($db:ident)),*) => {$(
         #[doc = concat!("As [`crate::", stringify!($name), "`] of this subject.")]
@@ -245,7 +245,7 @@ macro_rules! by_id {
 }
 pub(crate) use by_id;
 
-/// The name of the column of a field.
+/// The column name of a field.
 macro_rules! column_name {
     ($field:ident) => {
         stringify!($field)
@@ -256,7 +256,7 @@ macro_rules! column_name {
 }
 pub(crate) use column_name;
 
-/// The next column of a row; of a document what it holds.
+/// Reads the next column of a row; a JSON column as its content.
 macro_rules! column {
     ($row:ident) => {
         $row.take()?

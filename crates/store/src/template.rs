@@ -1,10 +1,10 @@
-//! Templates: publishing them, finding them, taking them out of use. What is published never changes.
+//! Templates: publishing, reading and deprecating them. Published content never changes.
 
 use std::collections::BTreeMap;
 
 use data_encoding::BASE64;
 use model::event::Kind;
-use model::template::{Template, files_print};
+use model::template::{Template, files_fingerprint};
 use model::{OrganizationId, TemplateId};
 use serde_json::{Value, json};
 
@@ -35,35 +35,35 @@ impl Subject for Published {
     }
 }
 
-/// Files that were published with a template, by their paths.
+/// Files of a template, by path.
 pub type Files = BTreeMap<String, Vec<u8>>;
 
 /// A template to publish.
 #[derive(Debug)]
 pub struct NewTemplate<'a> {
-    /// Whose it is; nobody's when it is shared by all.
+    /// Owner; `None` if it is shared.
     pub organization_id: Option<OrganizationId>,
-    /// What it says.
+    /// The parsed template.
     pub template: &'a Template,
-    /// As it was written.
+    /// The source text.
     pub source: &'a str,
-    /// What comes with it.
+    /// The files.
     pub files: &'a Files,
-    /// Of what it says, and of its files.
+    /// Hash of the content and files.
     pub hash: &'a str,
 }
 
-/// Which templates are wanted.
+/// Filter for lists.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
-    /// Of that name.
+    /// Name.
     pub name: Option<String>,
-    /// Of that version.
+    /// Version.
     pub version: Option<String>,
 }
 
-/// Publishes a template; the second value says whether it is new. The same one again changes nothing,
-/// another one under the same name and version is refused.
+/// Publishes a template; the second value says whether it is new. Publishing the same content again
+/// changes nothing; other content under the same name and version is refused.
 pub async fn publish(tx: &mut Tx, new: &NewTemplate<'_>) -> Result<(Published, bool)> {
     let (id, now, by) = (tx.id::<TemplateId>(), tx.now(), tx.actor().to_string());
     let of = new.template;
@@ -87,19 +87,18 @@ pub async fn publish(tx: &mut Tx, new: &NewTemplate<'_>) -> Result<(Published, b
                 Json(of),
                 new.source,
                 new.hash,
-                files_print(new.files),
+                files_fingerprint(new.files),
                 by,
                 now
             ],
         )
         .await?;
     let Some(row) = made else {
-        let there = exactly(tx, new.organization_id, &of.name, &of.version).await?;
-        return match there {
-            Some(there) if there.hash == new.hash => Ok((there, false)),
+        let existing = find_exact(tx, new.organization_id, &of.name, &of.version).await?;
+        return match existing {
+            Some(existing) if existing.hash == new.hash => Ok((existing, false)),
             _ => Err(Error::Conflict(format!(
-                "the template {}@{} is published with other content and never changes: publish another \
-                 version",
+                "template {}@{} is already published with other content: publish a new version",
                 of.name, of.version
             ))),
         };
@@ -112,11 +111,11 @@ pub async fn publish(tx: &mut Tx, new: &NewTemplate<'_>) -> Result<(Published, b
         tx.run(sql, params![id, path, BASE64.encode(content), size]).await?;
     }
     let made = from_row(row)?;
-    note(tx, &made, "published").await?;
+    record_event(tx, &made, "published").await?;
     Ok((made, true))
 }
 
-async fn exactly(
+async fn find_exact(
     read: &mut Read,
     organization: Option<OrganizationId>,
     name: &str,
@@ -140,7 +139,7 @@ pub async fn get(read: &mut Read, scope: Scope, name: &str, version: &str) -> Re
         Select::new(concat!("SELECT ", columns!(), " FROM template WHERE deleted_at IS NULL"));
     let rows = filter
         .restrict(select.and(Published::VISIBLE, own.as_ref()), own.as_ref())
-        // Whoever has one of their own means that one.
+        // An organization's own template takes precedence.
         .text(" ORDER BY CASE WHEN organization_id IS NULL THEN 1 ELSE 0 END, id LIMIT 1")
         .all(read)
         .await?;
@@ -156,19 +155,18 @@ pub async fn by_id(read: &mut Read, id: TemplateId) -> Result<Published> {
     from_row(row.ok_or_else(|| Error::not_found("template", id))?)
 }
 
-/// One version of a template.
+/// A version of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
     /// The template's id.
     pub id: TemplateId,
     /// The version.
     pub version: String,
-    /// Should nothing new be made from it?
+    /// Whether new uses are refused.
     pub is_deprecated: bool,
 }
 
-/// All versions of the name that may be seen. Where there is a shared one and an own one, the own one
-/// comes after it.
+/// All visible versions of a template. An own version follows a shared one.
 pub async fn versions(read: &mut Read, scope: Scope, name: &str) -> Result<Vec<Version>> {
     let own = scope.organization();
     let sql = sql!(
@@ -193,19 +191,22 @@ impl subject::Filter for Filter {
     }
 }
 
-/// What was published with a template.
+/// The files of a template.
 pub async fn files(read: &mut Read, id: TemplateId) -> Result<Files> {
     let sql = sql!("SELECT path, content FROM template_file WHERE template_id = $1 ORDER BY path");
     let rows = read.all(sql, params![id]).await?;
     let read = |mut row: Row| {
         let (path, content) = (row.take()?, row.take::<String>()?);
         let content = BASE64.decode(content.as_bytes());
-        Ok((path, content.map_err(|error| Error::Broken(format!("a file: {error}")))?))
+        Ok((
+            path,
+            content.map_err(|error| Error::Database(format!("invalid file content: {error}")))?,
+        ))
     };
     rows.into_iter().map(read).collect()
 }
 
-/// The paths of what was published with a template, and how large each is.
+/// The paths and sizes of a template's files.
 pub async fn file_sizes(read: &mut Read, id: TemplateId) -> Result<Vec<(String, i64)>> {
     let sql =
         sql!("SELECT path, size_bytes FROM template_file WHERE template_id = $1 ORDER BY path");
@@ -213,13 +214,13 @@ pub async fn file_sizes(read: &mut Read, id: TemplateId) -> Result<Vec<(String, 
     rows.into_iter().map(|mut row| Ok((row.take()?, row.take()?))).collect()
 }
 
-/// A template as it was written.
+/// The source text of a template.
 pub async fn source(read: &mut Read, id: TemplateId) -> Result<String> {
     let row = read.first(sql!("SELECT source FROM template WHERE id = $1"), params![id]).await?;
     row.ok_or_else(|| Error::not_found("template", id))?.take()
 }
 
-/// Says that nothing new should be made from a template, and why; or takes that back.
+/// Deprecates a template with a reason, or reverts that.
 pub async fn set_deprecated(
     tx: &mut Tx,
     mut template: Published,
@@ -235,17 +236,16 @@ pub async fn set_deprecated(
         return Err(Error::not_found("template", template.reference()));
     }
     (template.deprecated_at, template.deprecated_why) = (at, why.map(str::to_owned));
-    note(tx, &template, if at.is_some() { "deprecated" } else { "restored" }).await?;
+    record_event(tx, &template, if at.is_some() { "deprecated" } else { "restored" }).await?;
     Ok(template)
 }
 
-/// Whoever makes an environment from a template, and whoever deletes it, waits for the other one here:
-/// neither sees what the other is about to write.
+/// Serialises the use of a template by an environment with its deletion.
 pub(crate) async fn lock(tx: &mut Tx, id: TemplateId) -> Result<()> {
     tx.lock(&format!("template/{id}")).await
 }
 
-/// Deletes a template that no environment is made from.
+/// Deletes a template that no environment uses.
 pub async fn delete(tx: &mut Tx, template: &Published) -> Result<()> {
     lock(tx, template.id).await?;
     let now = tx.now();
@@ -255,32 +255,40 @@ pub async fn delete(tx: &mut Tx, template: &Published) -> Result<()> {
     );
     if tx.run(sql, params![template.id, now]).await? == 0 {
         return Err(Error::Conflict(format!(
-            "the template {} is used by environments: destroy them or move them to another version first",
+            "template {} is used by environments: destroy them or change their version first",
             template.reference()
         )));
     }
-    note(tx, template, "deleted").await
+    record_event(tx, template, "deleted").await
 }
 
-async fn note(tx: &mut Tx, of: &Published, change: &str) -> Result<()> {
-    event::append(tx, Kind::Template, of.id, of.organization_id, change, &told(of)).await
+async fn record_event(tx: &mut Tx, template: &Published, change: &str) -> Result<()> {
+    event::append(
+        tx,
+        Kind::Template,
+        template.id,
+        template.organization_id,
+        change,
+        &event_data(template),
+    )
+    .await
 }
 
-/// What the log says of a template. What its resources are told may hold values of environment variables.
-fn told(of: &Published) -> Value {
+/// Event data of a template, without the configuration of resources, which may be secret.
+fn event_data(template: &Published) -> Value {
     json!({
-        "id": of.id,
-        "organization_id": of.organization_id,
-        "name": of.template.name,
-        "version": of.template.version,
-        "description": of.template.description,
-        "tags": of.template.tags,
-        "commit": of.template.commit,
-        "hash": of.hash,
-        "deprecated_at": of.deprecated_at,
-        "deprecated_why": of.deprecated_why,
-        "created_by": of.created_by,
-        "created_at": of.created_at,
+        "id": template.id,
+        "organization_id": template.organization_id,
+        "name": template.template.name,
+        "version": template.template.version,
+        "description": template.template.description,
+        "tags": template.template.tags,
+        "commit": template.template.commit,
+        "hash": template.hash,
+        "deprecated_at": template.deprecated_at,
+        "deprecated_why": template.deprecated_why,
+        "created_by": template.created_by,
+        "created_at": template.created_at,
     })
 }
 

@@ -1,4 +1,4 @@
-//! Tokens: proofs of a sign-in, kept only as hashes, each with its end.
+//! Session tokens: stored as hashes, each with an expiry.
 
 use model::user::User;
 use model::{Time, UserId};
@@ -6,7 +6,7 @@ use model::{Time, UserId};
 use crate::db::{params, sql};
 use crate::{Read, Result, Tx, user};
 
-/// Keeps the hash of a new token.
+/// Stores the hash of a new token.
 pub async fn create(tx: &mut Tx, user: UserId, hash: &str, expires_at: Time) -> Result<()> {
     let now = tx.now();
     tx.run(
@@ -17,7 +17,7 @@ pub async fn create(tx: &mut Tx, user: UserId, hash: &str, expires_at: Time) -> 
     Ok(())
 }
 
-/// Whose token it is, and until when; nobody's if it is unknown or has ended.
+/// The user of a token, and its expiry; `None` if it is unknown or expired.
 pub async fn find(read: &mut Read, hash: &str, now: Time) -> Result<Option<(User, Time)>> {
     let row = read
         .first(
@@ -35,17 +35,17 @@ pub async fn find(read: &mut Read, hash: &str, now: Time) -> Result<Option<(User
     Ok(Some((user, row.take()?)))
 }
 
-/// Ends a token.
+/// Deletes a token.
 pub async fn delete(tx: &mut Tx, hash: &str) -> Result<()> {
     tx.run(sql!("DELETE FROM token WHERE hash = $1"), params![hash]).await.map(drop)
 }
 
-/// Ends all tokens of a user.
+/// Deletes all tokens of a user.
 pub async fn delete_all_of(tx: &mut Tx, user: UserId) -> Result<()> {
     tx.run(sql!("DELETE FROM token WHERE user_id = $1"), params![user]).await.map(drop)
 }
 
-/// Forgets tokens that have ended.
+/// Deletes expired tokens.
 pub async fn prune(tx: &mut Tx) -> Result<u64> {
     let now = tx.now();
     tx.run(sql!("DELETE FROM token WHERE expires_at <= $1"), params![now]).await

@@ -1,4 +1,4 @@
-//! Users. A user that is gone keeps its row, so that what it did still has a name.
+//! Users. A deleted user keeps its row, so that the history can name it.
 
 use model::event::Kind;
 use model::user::{Access, NewUser, Role, User};
@@ -14,7 +14,7 @@ row! { User(UserId) in "\"user\"":
     id, organization_id, username, display_name, role, access, generation, created_at;
 }
 
-/// Makes a user in an organization; its username must not be taken.
+/// Creates a user with a unique username.
 pub async fn create(
     tx: &mut Tx,
     organization: OrganizationId,
@@ -45,8 +45,8 @@ pub async fn create(
             ],
         )
         .await?;
-    let user = User::from_row(made.ok_or(Error::Taken { field: "username" })?)?;
-    note(tx, &user, "created").await?;
+    let user = User::from_row(made.ok_or(Error::AlreadyExists { field: "username" })?)?;
+    record_event(tx, &user, "created").await?;
     Ok(user)
 }
 
@@ -55,7 +55,7 @@ pub async fn list(read: &mut Read, scope: Scope, page: &Page) -> Result<Vec<User
     subject::list(read, scope, &Any::ALL, page).await
 }
 
-/// The user who signs in with that name, and the hash of its password.
+/// The user with that name, and the hash of the password.
 pub async fn credentials(read: &mut Read, username: &str) -> Result<Option<(User, String)>> {
     let row = read
         .first(
@@ -72,14 +72,14 @@ pub async fn credentials(read: &mut Read, username: &str) -> Result<Option<(User
     Ok(Some((user, row.take()?)))
 }
 
-/// What of a user shall change.
+/// Fields of a user to update.
 #[derive(Debug, Default)]
 pub struct Change {
-    /// The name that others see.
+    /// Display name.
     pub display_name: Option<String>,
-    /// What it may do.
+    /// Role.
     pub role: Option<Role>,
-    /// The hash of its new password. All its tokens end.
+    /// Hash of the new password. All tokens of the user are deleted.
     pub password_hash: Option<String>,
 }
 
@@ -87,7 +87,7 @@ pub struct Change {
 pub async fn set(tx: &mut Tx, scope: Scope, id: UserId, change: &Change) -> Result<User> {
     let user = get(tx, scope, id).await?;
     if change.role.is_some_and(|role| role != Role::Owner) {
-        keep_an_owner(tx, &user).await?;
+        ensure_owner_remains(tx, &user).await?;
     }
     let row = tx
         .first(
@@ -104,17 +104,17 @@ pub async fn set(tx: &mut Tx, scope: Scope, id: UserId, change: &Change) -> Resu
     if change.password_hash.is_some() {
         token::delete_all_of(tx, id).await?;
     }
-    note(tx, &user, "updated").await?;
+    record_event(tx, &user, "updated").await?;
     Ok(user)
 }
 
-/// Removes a user from its organization, for good. Its tokens end, its username is free.
+/// Deletes a user. The tokens are deleted, the username is free.
 pub async fn delete(tx: &mut Tx, scope: Scope, id: UserId) -> Result<()> {
     let user = get(tx, scope, id).await?;
     if user.access == Access::Platform {
         return Err(Error::Conflict("the platform administrator can't be removed".into()));
     }
-    keep_an_owner(tx, &user).await?;
+    ensure_owner_remains(tx, &user).await?;
     let now = tx.now();
     tx.run(
         sql!("UPDATE \"user\" SET deleted_at = $2, username_key = NULL WHERE id = $1"),
@@ -122,13 +122,13 @@ pub async fn delete(tx: &mut Tx, scope: Scope, id: UserId) -> Result<()> {
     )
     .await?;
     token::delete_all_of(tx, id).await?;
-    note(tx, &user, "removed").await
+    record_event(tx, &user, "removed").await
 }
 
-async fn keep_an_owner(tx: &mut Tx, leaving: &User) -> Result<()> {
-    // Two owners who leave at the same time must not both see the other stay.
+async fn ensure_owner_remains(tx: &mut Tx, leaving: &User) -> Result<()> {
+    // Two owners who leave concurrently must not both see the other stay.
     tx.lock(&format!("owners/{}", leaving.organization_id)).await?;
-    // Who waited looks again: what it is now counts, not what it was.
+    // Reads the user again: it may have changed while waiting for the lock.
     let leaving = get(tx, Scope::All, leaving.id).await?;
     let others = tx
         .number(
@@ -147,6 +147,6 @@ async fn keep_an_owner(tx: &mut Tx, leaving: &User) -> Result<()> {
     Ok(())
 }
 
-async fn note(tx: &mut Tx, user: &User, change: &str) -> Result<()> {
+async fn record_event(tx: &mut Tx, user: &User, change: &str) -> Result<()> {
     event::append(tx, Kind::User, user.id, Some(user.organization_id), change, user).await
 }

@@ -1,8 +1,8 @@
-//! The work queue: which subjects want a look, when, and who is at it.
+//! The work queue: which keys to reconcile, when, and who has claimed them.
 //!
-//! One row per key. Waking a key twice before it runs is one run, at the earlier time. Waking it
-//! while it runs makes it run once more. A lease that ran out is anybody's; its old holder comes
-//! back with an old fence and changes nothing.
+//! One row per key. Waking a key twice before it runs causes one run, at the earlier time. Waking
+//! it while it runs causes another run. An expired lease can be claimed by anyone; the old holder
+//! has a stale fencing token and changes nothing.
 
 use std::time::Duration;
 
@@ -12,35 +12,35 @@ use model::work::{Key, Lane};
 use crate::db::{params, sql};
 use crate::{Read, Result, Tx};
 
-/// A key that was claimed, and the proof of it.
+/// A claimed key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
-    /// What to look at.
+    /// The key to reconcile.
     pub key: Key,
-    /// How often it failed in a row.
+    /// Consecutive failures.
     pub attempts: i64,
-    /// When it was due; how late we are is a measure of load.
+    /// When it was due; the delay measures the load.
     pub due_at: Time,
     revision: i64,
     fence: i64,
 }
 
-/// Wakes a key: it will be looked at as soon as this transaction is committed.
+/// Wakes a key: it is reconciled once this transaction is committed.
 pub fn wake(tx: &mut Tx, lane: Lane, key: Key) {
     let now = tx.now();
     wake_at(tx, lane, key, now);
 }
 
-/// Wakes a key at a time; an earlier one stays.
+/// Wakes a key at a time; an earlier time stays.
 pub fn wake_at(tx: &mut Tx, lane: Lane, key: Key, at: Time) {
     tx.wake(key, lane, at);
 }
 
-/// Writes a wake-up down: at the end of its transaction, in the order of the keys, so that no two
-/// transactions that wake the same keys wait for each other.
+/// Writes a wake-up: at the end of its transaction, in key order, to avoid deadlocks between
+/// transactions that wake the same keys.
 pub(crate) async fn write(tx: &mut Tx, key: &Key, lane: Lane, at: Time) -> Result<()> {
-    // A key that rested has no row, so a new row can't count on from the old one's fence. It begins
-    // with the time, which is past all that were given out before.
+    // An idle key has no row, so a new row can't continue its fencing token. It starts with the
+    // time, which exceeds all earlier tokens.
     let fence = tx.now();
     tx.run(
         sql!(
@@ -58,21 +58,21 @@ pub(crate) async fn write(tx: &mut Tx, key: &Key, lane: Lane, at: Time) -> Resul
     Ok(())
 }
 
-/// Takes up to `limit` due keys of the lanes up to `lane`, for as long as the lease.
+/// Claims up to `limit` due keys of the lanes up to `lane`, for the duration of the lease.
 pub async fn claim(tx: &mut Tx, lane: Lane, limit: i64, lease: Duration) -> Result<Vec<Claim>> {
     let now = tx.now();
-    let claim_one_by_one = sql!(
+    let claim_serially = sql!(
         "UPDATE work SET leased_until = $2, ready_at = $2, fence = fence + 1 ",
         "WHERE (kind, key) IN (SELECT kind, key FROM work WHERE ready_at <= $1 AND lane <= $3 ",
         "ORDER BY lane, ready_at LIMIT $4) ",
         "RETURNING kind, key, attempts, due_at, revision, fence"
     );
-    // The same, but not waiting for what another replica is claiming.
-    let claim_beside_others = "UPDATE work SET leased_until = $2, ready_at = $2, fence = fence + 1 \
+    // The same, without waiting for keys that another server is claiming.
+    let claim_skipping_locked = "UPDATE work SET leased_until = $2, ready_at = $2, fence = fence + 1 \
         WHERE (kind, key) IN (SELECT kind, key FROM work WHERE ready_at <= $1 AND lane <= $3 \
         ORDER BY lane, ready_at LIMIT $4 FOR UPDATE SKIP LOCKED) \
         RETURNING kind, key, attempts, due_at, revision, fence";
-    let sql = if tx.skip_locked() { claim_beside_others } else { claim_one_by_one };
+    let sql = if tx.skip_locked() { claim_skipping_locked } else { claim_serially };
     let rows = tx.all(sql, params![now, now + lease, lane as i64, limit]).await?;
     let claims = rows.into_iter().map(|mut row| {
         Ok(Claim {
@@ -86,23 +86,23 @@ pub async fn claim(tx: &mut Tx, lane: Lane, limit: i64, lease: Duration) -> Resu
     claims.collect()
 }
 
-/// Done. The key rests, unless it was woken meanwhile.
+/// Finishes a claim. The key becomes idle, unless it was woken meanwhile.
 pub async fn finish(tx: &mut Tx, claim: &Claim) -> Result<()> {
-    let gone = tx
+    let deleted = tx
         .run(
             sql!("DELETE FROM work WHERE kind = $1 AND key = $2 AND fence = $3 AND revision = $4"),
             params![claim.key.kind, claim.key.key, claim.fence, claim.revision],
         )
         .await?;
-    if gone == 1 { Ok(()) } else { release(tx, claim, tx.now(), 0, None).await }
+    if deleted == 1 { Ok(()) } else { release(tx, claim, tx.now(), 0, None).await }
 }
 
-/// Done for now: the key is looked at again at `at`, or at once if it was woken meanwhile.
+/// Finishes a claim and reconciles the key again at `at`, or immediately if it was woken meanwhile.
 pub async fn postpone(tx: &mut Tx, claim: &Claim, at: Time) -> Result<()> {
     release(tx, claim, at, 0, None).await
 }
 
-/// It failed: the key is looked at again at `at`.
+/// Records a failure; the key is retried at `at`.
 pub async fn fail(tx: &mut Tx, claim: &Claim, at: Time, error: &str) -> Result<()> {
     release(tx, claim, at, claim.attempts + 1, Some(error)).await
 }
@@ -114,7 +114,7 @@ async fn release(
     attempts: i64,
     error: Option<&str>,
 ) -> Result<()> {
-    tx.stir();
+    tx.mark_queue_changed();
     let now = tx.now();
     tx.run(
         sql!(
@@ -139,7 +139,7 @@ async fn release(
     Ok(())
 }
 
-/// Keeps a lease for longer. False: it was given back, or somebody else has it now.
+/// Renews the lease of a claim. `false`: it was released, or another server holds it.
 pub async fn renew(tx: &mut Tx, claim: &Claim, lease: Duration) -> Result<bool> {
     let until = tx.now() + lease;
     let renewed = tx
@@ -154,19 +154,19 @@ pub async fn renew(tx: &mut Tx, claim: &Claim, lease: Duration) -> Result<bool> 
     Ok(renewed == 1)
 }
 
-/// Ends all leases: for the start of the one server that a database has. Who held them is no more.
-pub async fn orphan(tx: &mut Tx) -> Result<()> {
+/// Ends all leases: for the start of a database's only server, whose previous process is dead.
+pub async fn release_all(tx: &mut Tx) -> Result<()> {
     let sql = sql!("UPDATE work SET leased_until = 0, ready_at = due_at WHERE leased_until > 0");
     tx.run(sql, params![]).await.map(drop)
 }
 
-/// When the next key will be due or its lease will have run out.
+/// When the next key is due or its lease expires.
 pub async fn next_due(read: &mut Read) -> Result<Option<Time>> {
     let row = read.first(sql!("SELECT MIN(ready_at) FROM work"), params![]).await?;
     row.map_or(Ok(None), |mut row| row.take())
 }
 
-/// How many keys wait, and how many of them have failed at least once.
+/// Number of queued keys, and of those with failures.
 pub async fn depth(read: &mut Read) -> Result<(i64, i64)> {
     let row = read
         .first(

@@ -1,7 +1,7 @@
-//! A server that answers like a kube-apiserver, over real HTTP, for as much as Paddock asks of one.
+//! Fake Kubernetes API server over real HTTP, with the subset of the API that Paddock uses.
 //!
-//! It keeps any object, of kinds that it knows or is told of. It has no controllers: tests play those
-//! with [`Controller`]. It records every request and can be told to misbehave.
+//! Stores objects of built-in and custom kinds. Has no controllers: tests play those with
+//! [`Controller`]. Records every request and injects faults.
 
 mod answer;
 mod apply;
@@ -29,20 +29,20 @@ use tokio::sync::watch as signal;
 use tokio::task::JoinHandle;
 
 pub use controller::Controller;
-pub use fault::{Fault, Misbehave};
+pub use fault::{Fault, FaultKind};
 pub use kind::Kind;
 
 use logs::Logs;
 use objects::Objects;
 
-/// A request that was made.
+/// A recorded request.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Asked {
+pub struct RecordedRequest {
     /// `GET`, `PATCH`, …
     pub method: String,
     /// Its path.
     pub path: String,
-    /// What follows the question mark, decoded.
+    /// The decoded query parameters.
     pub query: Vec<(String, String)>,
     /// Its `Content-Type`.
     pub content_type: String,
@@ -50,17 +50,17 @@ pub struct Asked {
     pub body: Value,
 }
 
-impl Asked {
+impl RecordedRequest {
     /// A parameter's value.
     pub fn param(&self, name: &str) -> Option<&str> {
         self.query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 }
 
-/// What all connections share.
+/// State shared by all connections.
 pub(crate) struct Shared {
     state: Mutex<State>,
-    /// Raised with every change of what is kept.
+    /// Raised with every change of an object.
     changed: signal::Sender<u64>,
 }
 
@@ -68,16 +68,16 @@ pub(crate) struct Shared {
 pub(crate) struct State {
     objects: Objects,
     kinds: Vec<Kind>,
-    asked: Vec<Asked>,
+    asked: Vec<RecordedRequest>,
     faults: Vec<Fault>,
-    /// Tokens that are let in; everybody is when there is none.
+    /// Accepted tokens; all are accepted if empty.
     tokens: BTreeSet<String>,
-    /// What nobody may do: verb, group, resource.
+    /// Denied operations: verb, group, resource.
     denied: BTreeSet<(String, String, String)>,
-    /// Does nobody finish what is being removed?
+    /// Whether no controller completes deletions.
     is_lingering: bool,
-    /// Is who watches from too long ago answered 410, instead of being told so by an event?
-    is_refusing_old: bool,
+    /// Whether an expired watch is rejected with 410 instead of an error event.
+    rejects_expired: bool,
     logs: Logs,
 }
 
@@ -86,7 +86,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes what is kept, and tells who watches.
+    /// Changes objects and notifies the watches.
     pub(crate) fn change<T>(&self, how: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.state();
         let result = how(&mut state);
@@ -97,7 +97,7 @@ impl Shared {
     }
 }
 
-/// The server; it ends with this.
+/// The server; stopped on drop.
 pub struct Apiserver {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -105,11 +105,11 @@ pub struct Apiserver {
 }
 
 impl Apiserver {
-    /// Starts one that has the namespaces that every Kubernetes has.
+    /// Starts a server with the standard namespaces.
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has free ports");
         let address = listener.local_addr().expect("it is bound");
-        let state = State { kinds: kind::known(), ..State::default() };
+        let state = State { kinds: kind::built_in(), ..State::default() };
         let shared = Arc::new(Shared { state: Mutex::new(state), changed: signal::channel(0).0 });
         let server = Self { address, shared, task: Mutex::default() };
         for name in ["default", "kube-system"] {
@@ -124,7 +124,7 @@ impl Apiserver {
         *self.task.lock().unwrap_or_else(PoisonError::into_inner) = Some(task);
     }
 
-    /// Ends it: its port is closed, every connection and watch is cut. What it keeps stays.
+    /// Stops it: closes its port, every connection and watch. Objects are retained.
     pub async fn stop(&self) {
         let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(task) = task {
@@ -133,17 +133,17 @@ impl Apiserver {
         }
     }
 
-    /// Starts it again on the same port, with all that it kept.
-    pub async fn again(&self) {
+    /// Starts it again on the same port, with its objects.
+    pub async fn restart(&self) {
         self.serve(TcpListener::bind(self.address).await.expect("the port was ours"));
     }
 
-    /// Where it is.
+    /// Its URL.
     pub fn address(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// A kubeconfig for it, with that token.
+    /// A kubeconfig with that token.
     pub fn kubeconfig(&self, token: &str) -> String {
         let server = self.address();
         format!(
@@ -153,68 +153,68 @@ impl Apiserver {
         )
     }
 
-    /// What controllers, kubelets and other people do there.
+    /// Plays controllers, kubelets and other clients.
     pub fn controller(&self) -> Controller<'_> {
         Controller(&self.shared)
     }
 
-    /// What it was asked so far.
-    pub fn asked(&self) -> Vec<Asked> {
+    /// The recorded requests.
+    pub fn requests(&self) -> Vec<RecordedRequest> {
         self.shared.state().asked.clone()
     }
 
-    /// The requests so far, as `METHOD path`.
-    pub fn lines(&self) -> Vec<String> {
-        self.asked().iter().map(|asked| format!("{} {}", asked.method, asked.path)).collect()
+    /// The recorded requests, as `METHOD path`.
+    pub fn request_lines(&self) -> Vec<String> {
+        self.requests().iter().map(|asked| format!("{} {}", asked.method, asked.path)).collect()
     }
 
-    /// Forgets what it was asked.
-    pub fn forget(&self) {
+    /// Clears the recorded requests.
+    pub fn clear_requests(&self) {
         self.shared.state().asked.clear();
     }
 
-    /// Makes requests go wrong from now on, in that order.
+    /// Injects a fault.
     pub fn fault(&self, fault: Fault) {
         self.shared.state().faults.push(fault);
     }
 
-    /// Faults that have not happened to their end.
+    /// Number of faults that have not occurred completely.
     pub fn faults_left(&self) -> usize {
         self.shared.state().faults.iter().filter(|fault| fault.times > 0).count()
     }
 
-    /// Lets in who has one of these tokens, and nobody else.
+    /// Accepts only these tokens.
     pub fn set_tokens(&self, tokens: &[&str]) {
         self.shared.state().tokens = tokens.iter().map(|&token| token.to_owned()).collect();
     }
 
-    /// Nobody may do that: a verb, a group and a resource, as RBAC has them.
+    /// Denies a verb on a group and a resource, as RBAC.
     pub fn deny(&self, verb: &str, group: &str, resource: &str) {
         self.shared.state().denied.insert((verb.into(), group.into(), resource.into()));
     }
 
-    /// Everybody may do everything again.
+    /// Allows everything again.
     pub fn allow_all(&self) {
         self.shared.state().denied.clear();
     }
 
-    /// Adds a kind, as a CustomResourceDefinition would.
+    /// Adds a kind, as a CustomResourceDefinition does.
     pub fn define(&self, kind: Kind) {
         self.shared.state().kinds.push(kind);
     }
 
-    /// Whether there are no controllers: namespaces that are deleted stay, terminating, until
-    /// [`Controller::finish`], and what is removed after what it owns stays until its finalizers go.
-    pub fn linger(&self, is_lingering: bool) {
+    /// Whether controllers are missing: deleted namespaces stay terminating until
+    /// [`Controller::finish`], and foreground deletions wait for their finalizers.
+    pub fn delay_deletions(&self, is_lingering: bool) {
         self.shared.state().is_lingering = is_lingering;
     }
 
-    /// Whether who watches from too long ago is answered 410; an event says it otherwise.
-    pub fn refuse_old(&self, is_refusing_old: bool) {
-        self.shared.state().is_refusing_old = is_refusing_old;
+    /// Whether an expired watch is rejected with 410; otherwise an event reports it.
+    pub fn reject_expired(&self, rejects_expired: bool) {
+        self.shared.state().rejects_expired = rejects_expired;
     }
 
-    /// Forgets old changes: whoever watches from before now gets 410.
+    /// Drops the history: a watch from an older version gets 410.
     pub fn compact(&self) {
         self.shared.state().objects.compact();
     }
@@ -229,7 +229,7 @@ impl Drop for Apiserver {
     }
 }
 
-/// Serves connections; all of them end with this.
+/// Serves connections; all end with this future.
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     let router = serve::router(shared);
     let mut connections = Tasks::new();

@@ -1,4 +1,4 @@
-//! A client that checks every answer against the OpenAPI documents.
+//! HTTP client that checks every response against the OpenAPI documents.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::contract;
 
-/// Somebody who calls the server.
+/// A client of the server.
 #[derive(Clone)]
 pub struct Client {
     http: reqwest::Client,
@@ -16,7 +16,7 @@ pub struct Client {
     token: Option<String>,
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug, Clone)]
 pub struct Answer {
     /// The call, for messages.
@@ -30,9 +30,9 @@ pub struct Answer {
 }
 
 impl Client {
-    /// Somebody who is not signed in.
+    /// An unauthenticated client.
     pub fn new(base: &str) -> Self {
-        // Connections are given up before the server does it, lest a request meets a closed one.
+        // Closes idle connections before the server does, so that no request hits a closed one.
         let http = reqwest::Client::builder()
             .timeout(Duration::from_mins(2))
             .pool_idle_timeout(Duration::from_secs(4))
@@ -41,17 +41,17 @@ impl Client {
         Self { http: http.expect("a client"), base: base.to_owned(), token: None }
     }
 
-    /// The same with a token.
+    /// The same client with a token.
     pub fn with_token(&self, token: &str) -> Self {
         Self { token: Some(token.to_owned()), ..self.clone() }
     }
 
-    /// The same without one.
+    /// The same client without a token.
     pub fn signed_out(&self) -> Self {
         Self { token: None, ..self.clone() }
     }
 
-    /// The same at another address, as after a restart.
+    /// The same client for another address, as after a restart.
     pub fn at(&self, base: &str) -> Self {
         Self { base: base.to_owned(), ..self.clone() }
     }
@@ -61,12 +61,12 @@ impl Client {
         self.token.as_deref()
     }
 
-    /// Where the server is.
+    /// URL of the server.
     pub fn base(&self) -> &str {
         &self.base
     }
 
-    /// A request to be changed and sent with [`Client::send`].
+    /// A request to be modified and sent with [`Client::send`].
     pub fn request(&self, method: &str, path: &str) -> RequestBuilder {
         let method = Method::from_bytes(method.as_bytes()).expect("a method");
         let request = self.http.request(method, format!("{}{path}", self.base));
@@ -76,7 +76,7 @@ impl Client {
         }
     }
 
-    /// Sends a request and checks the answer's shape.
+    /// Sends a request and checks the response.
     pub async fn send(&self, request: RequestBuilder) -> Answer {
         let request = request.build().expect("a request");
         let (method, path) = (request.method().to_string(), request.url().path().to_owned());
@@ -90,7 +90,7 @@ impl Client {
         Answer { call, status, headers, json }
     }
 
-    /// A call with a JSON body.
+    /// Sends a request with a JSON body.
     pub async fn call(&self, method: &str, path: &str, body: &Value) -> Answer {
         self.send(self.request(method, path).json(body)).await
     }
@@ -129,7 +129,7 @@ impl Answer {
         self.json
     }
 
-    /// A field of the body as text, if the status is a good one.
+    /// A text field of the body, if the status is a success.
     #[track_caller]
     pub fn text(&self, field: &str) -> String {
         assert!(self.status < 300, "{}: {:#}", self.call, self.json);

@@ -1,4 +1,4 @@
-//! A clock to turn.
+//! A clock that tests can advance.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -6,14 +6,14 @@ use std::time::Duration;
 use base::Clock;
 use model::Time;
 
-/// Shows the machine's time, moved by what was turned.
+/// The system clock plus an offset.
 #[derive(Debug, Default)]
 pub struct TestClock(AtomicI64);
 
 impl TestClock {
-    /// Lets time pass at once.
+    /// Advances the clock.
     pub fn advance(&self, by: Duration) {
-        let micros = i64::try_from(by.as_micros()).expect("a test's patience");
+        let micros = i64::try_from(by.as_micros()).expect("a test's duration");
         self.0.fetch_add(micros, Ordering::SeqCst);
     }
 }

@@ -1,4 +1,4 @@
-//! The OpenAPI documents as a judge: does an answer have the shape that is promised?
+//! Checks responses against the OpenAPI documents.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
-/// Panics if the answer to this call is not as the documents say.
+/// Panics if a response does not match the documents.
 pub(crate) fn check(method: &str, path: &str, status: u16, content_type: &str, body: &[u8]) {
     let Some((document, operation)) = find(method, path) else {
-        assert!(status >= 400, "{method} {path} answered {status} but is in no OpenAPI document");
+        assert!(status >= 400, "{method} {path} returned {status} but is in no OpenAPI document");
         return;
     };
     let responses = &operation["responses"];
@@ -17,47 +17,47 @@ pub(crate) fn check(method: &str, path: &str, status: u16, content_type: &str, b
     let response = if exact.is_null() { &responses["default"] } else { exact };
     assert!(
         !exact.is_null() || status >= 400,
-        "{method} {path} answered {status}, which is not documented"
+        "{method} {path} returned undocumented status {status}"
     );
     let Some(content) = response["content"].as_object() else {
-        assert!(body.is_empty(), "{method} {path} {status} has a body that is not documented");
+        assert!(body.is_empty(), "{method} {path} {status} has an undocumented body");
         return;
     };
     let kind = content_type.split(';').next().unwrap_or_default();
     let media = content.get(kind).unwrap_or_else(|| {
         panic!(
-            "{method} {path} {status} answered {content_type:?}, documented is {:?}",
+            "{method} {path} {status} returned {content_type:?}, documented is {:?}",
             content.keys()
         )
     });
     if kind.ends_with("json") {
-        let body = serde_json::from_slice(body).expect("an answer that says it is JSON is JSON");
-        judge(document, &media["schema"], &body, &format!("{method} {path} {status}"));
+        let body = serde_json::from_slice(body).expect("a JSON response is valid JSON");
+        validate(document, &media["schema"], &body, &format!("{method} {path} {status}"));
     }
 }
 
-fn judge(document: &Value, schema: &Value, body: &Value, call: &str) {
+fn validate(document: &Value, schema: &Value, body: &Value, call: &str) {
     let validator = validator(document, schema);
     let errors: Vec<String> =
         validator.iter_errors(body).map(|e| format!("{}: {e}", e.instance_path())).collect();
-    assert!(errors.is_empty(), "{call} is not as documented: {errors:#?}\n{body:#}");
+    assert!(errors.is_empty(), "{call} does not match its schema: {errors:#?}\n{body:#}");
 }
 
-/// The validator of a schema; made once, since making one takes longer than most calls.
+/// The validator of a schema; cached, since compiling takes longer than most requests.
 fn validator(document: &Value, schema: &Value) -> Arc<Validator> {
-    static MADE: Mutex<BTreeMap<String, Arc<Validator>>> = Mutex::new(BTreeMap::new());
-    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    static CACHE: Mutex<BTreeMap<String, Arc<Validator>>> = Mutex::new(BTreeMap::new());
+    let mut cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
     let key = format!("{} {schema}", document["info"]["title"]);
-    let fresh = || {
+    let compile = || {
         let mut schema = schema.clone();
         schema["components"] = document["components"].clone();
         let validator = jsonschema::validator_for(&schema).expect("documents hold valid schemas");
         Arc::new(validator)
     };
-    made.entry(key).or_insert_with(fresh).clone()
+    cache.entry(key).or_insert_with(compile).clone()
 }
 
-/// The document and the operation that this call is in.
+/// Finds the document and the operation of a request.
 fn find(method: &str, path: &str) -> Option<(&'static Value, &'static Value)> {
     documents().iter().find_map(|document| {
         let paths = document["paths"].as_object()?;
@@ -73,7 +73,7 @@ fn matches(template: &str, path: &str) -> bool {
     let (template, path) = (parts(template), parts(path));
     template.len() == path.len()
         && template.iter().zip(&path).all(|(t, p)| t == p || t.starts_with('{'))
-        // `/invites/check` is not `/invites/{id}`: the fixed word wins.
+        // `/invites/check` is not `/invites/{id}`: the literal segment wins.
         && !(template.last().is_some_and(|t| t.starts_with('{'))
             && ["check", "redeem", "plan"].contains(&path.last().map_or("", String::as_str)))
 }
@@ -90,7 +90,7 @@ fn documents() -> &'static [Value] {
     })
 }
 
-/// Forbids fields that the document does not name.
+/// Forbids fields that a document does not name.
 fn close(schemas: &mut Value) {
     for schema in schemas.as_object_mut().expect("schemas by name").values_mut() {
         if schema["properties"].is_object() && schema["additionalProperties"].is_null() {

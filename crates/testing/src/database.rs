@@ -1,4 +1,4 @@
-//! An empty database of either kind, gone with the test.
+//! Empty databases for tests, of either engine.
 
 use std::sync::Arc;
 
@@ -6,86 +6,87 @@ use base::{Clock, OsEntropy, entropy};
 use store::{Db, Durability};
 use tempfile::TempDir;
 
-/// Which kind of database.
+/// A database engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Engine {
-    /// A file.
+    /// SQLite, in a temporary file.
     Sqlite,
-    /// The server that `./test` started.
+    /// PostgreSQL, on the server that `./test` started.
     Postgres,
 }
 
-/// An empty database.
+/// A database for a test.
 pub struct Database {
-    /// The database, up to date.
+    /// The database, migrated.
     pub db: Db,
-    place: Place,
+    location: Location,
 }
 
-enum Place {
+enum Location {
     Sqlite(TempDir),
     Postgres(String),
 }
 
 impl Database {
-    /// A new one.
+    /// Creates a database.
     pub async fn new(engine: Engine, clock: Arc<dyn Clock>) -> Self {
-        let place = Place::new(engine).await;
-        let db = place.open(clock).await;
-        Self { db, place }
+        let location = Location::new(engine).await;
+        let db = location.open(clock).await;
+        Self { db, location }
     }
 
-    /// A new one that two open at the same time, while it is still empty.
+    /// Creates a database and opens it twice at the same time, while it is empty.
     pub async fn opened_twice(engine: Engine, clock: Arc<dyn Clock>) -> (Self, Db) {
-        let place = Place::new(engine).await;
-        let (db, other) = tokio::join!(place.open(clock.clone()), place.open(clock));
-        (Self { db, place }, other)
+        let location = Location::new(engine).await;
+        let (db, other) = tokio::join!(location.open(clock.clone()), location.open(clock));
+        (Self { db, location }, other)
     }
 
-    /// Opens it once more, as another replica would.
+    /// Opens it again, as another server replica does.
     pub async fn replica(&self, clock: Arc<dyn Clock>) -> Db {
-        self.place.open(clock).await
+        self.location.open(clock).await
     }
 
-    /// How a server process would be told about it: the value of `--database-url`.
+    /// Its URL: the value of `--database-url`.
     pub fn url(&self) -> String {
-        match &self.place {
-            Place::Sqlite(dir) => format!("sqlite:{}", dir.path().join("test.db").display()),
-            Place::Postgres(url) => url.clone(),
+        match &self.location {
+            Location::Sqlite(dir) => format!("sqlite:{}", dir.path().join("test.db").display()),
+            Location::Postgres(url) => url.clone(),
         }
     }
 }
 
-impl Place {
+impl Location {
     async fn new(engine: Engine) -> Self {
         match engine {
-            Engine::Sqlite => Place::Sqlite(tempfile::tempdir().expect("a temporary directory")),
-            Engine::Postgres => Place::Postgres(create_postgres().await),
+            Engine::Sqlite => Location::Sqlite(tempfile::tempdir().expect("a temporary directory")),
+            Engine::Postgres => Location::Postgres(create_postgres().await),
         }
     }
 
     async fn open(&self, clock: Arc<dyn Clock>) -> Db {
         let entropy = Arc::new(OsEntropy);
         let opened = match self {
-            Place::Sqlite(dir) => {
+            Location::Sqlite(dir) => {
                 let path = dir.path().join("test.db");
                 Db::open_sqlite(&path, Durability::Normal, clock, entropy).await
             }
-            Place::Postgres(url) => Db::open_postgres(url, clock, entropy).await,
+            Location::Postgres(url) => Db::open_postgres(url, clock, entropy).await,
         };
         opened.expect("a fresh database opens")
     }
 }
 
-/// Makes a database on the server that `./test` started, and returns its URL.
+/// Creates a PostgreSQL database on the server that `./test` started, and returns its URL.
 pub async fn create_postgres() -> String {
     let url = std::env::var("PADDOCK_TEST_POSTGRES_URL").expect(
         "PADDOCK_TEST_POSTGRES_URL is not set: run the tests with ./test, which starts PostgreSQL",
     );
-    let (client, connection) =
-        tokio_postgres::connect(&url, tokio_postgres::NoTls).await.expect("PostgreSQL answers");
+    let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls)
+        .await
+        .expect("PostgreSQL accepts connections");
     base::task::spawn("test database", connection);
-    let name = format!("test_{:016x}", entropy::noise(&OsEntropy));
+    let name = format!("test_{:016x}", entropy::random_u64(&OsEntropy));
     client.batch_execute(&format!("CREATE DATABASE {name}")).await.expect("a new database");
     let (server, _) = url.rsplit_once('/').expect("a URL with a database");
     format!("{server}/{name}")

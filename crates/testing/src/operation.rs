@@ -1,5 +1,4 @@
-//! An external system in memory, which can be told to be slow, down, or to die in the middle; and addresses
-//! that answer as a test wants.
+//! In-memory external system that can be slow, down or interrupted, and in-memory health checks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,7 +9,7 @@ use model::operation::Subject;
 use model::resource::Difference;
 use model::{Invalid, Secret};
 use port::{
-    Access, Answer, CLUSTER_DNS, CLUSTER_ID, Fault, Files, Observed, Operation, Outcome, Probe,
+    Access, CLUSTER_DNS, CLUSTER_ID, Fault, Files, Observed, Operation, Outcome, PortFuture, Probe,
     Progress, Task,
 };
 use serde_json::{Map, Value, json};
@@ -18,77 +17,77 @@ use tokio::sync::{Notify, Semaphore};
 
 use crate::outside::Fake;
 
-/// What an external system holds.
+/// State of a fake external system.
 #[derive(Debug, Default)]
-pub struct Things {
-    /// What each cluster or resource was created as.
-    pub of: BTreeMap<Subject, Map<String, Value>>,
-    /// The task as it came last.
+pub struct ExternalState {
+    /// Content of each cluster or resource.
+    pub resources: BTreeMap<Subject, Map<String, Value>>,
+    /// The last task of each.
     pub tasks: BTreeMap<Subject, Task>,
-    /// What the agent of each cluster was told.
+    /// Credentials of each cluster's agent.
     pub agents: BTreeMap<Subject, Access>,
-    /// What was asked, in order: `apply web`, `destroy web`.
-    pub asked: Vec<String>,
-    /// How often each change is said to be going on before it is done.
-    pub slowness: u32,
-    /// Resources that are refused, by name.
+    /// The operations, in order: `apply web`, `destroy web`.
+    pub calls: Vec<String>,
+    /// How many polls report an operation as running.
+    pub running_polls: u32,
+    /// Names of resources whose operations are refused.
     pub refuses: BTreeSet<String>,
-    /// Which call is carried out but never answered, as when who asked dies meanwhile.
-    pub silent_at: Option<usize>,
-    /// Told when that has happened.
-    pub fell_silent: Arc<Notify>,
-    /// While it is there, answers are given only as it has permits for them.
+    /// Index of the operation that is carried out but never answered, as if the caller crashed.
+    pub unanswered_at: Option<usize>,
+    /// Notified when that operation was carried out.
+    pub unanswered: Arc<Notify>,
+    /// If set, each response needs a permit.
     pub gate: Option<Arc<Semaphore>>,
-    /// How often something was looked at.
-    pub looks: usize,
-    /// Resources that were told to stop, by name.
+    /// Number of observations.
+    pub observations: usize,
+    /// Names of resources whose operation was cancelled.
     pub cancelled: Vec<String>,
-    /// The highest fence that was seen for each resource.
+    /// The highest fencing token of each resource.
     pub fences: BTreeMap<Subject, i64>,
     waits: BTreeMap<String, u32>,
 }
 
-/// An external system.
-pub type FakeOperation = Fake<Things>;
+/// A fake external system.
+pub type FakeOperation = Fake<ExternalState>;
 
-impl Things {
-    /// What was asked of that kind, by the resources' names.
+impl ExternalState {
+    /// Names of the resources of all operations of one kind.
     pub fn names(&self, call: &str) -> Vec<String> {
         let call = format!("{call} ");
-        self.asked.iter().filter_map(|line| line.strip_prefix(&call)).map(str::to_owned).collect()
+        self.calls.iter().filter_map(|line| line.strip_prefix(&call)).map(str::to_owned).collect()
     }
 
-    fn ask<T>(&mut self, call: &str, task: &Task) -> Result<Option<Progress<T>>, Fault> {
-        self.asked.push(format!("{call} {}", task.name));
+    fn begin<T>(&mut self, call: &str, task: &Task) -> Result<Option<Progress<T>>, Fault> {
+        self.calls.push(format!("{call} {}", task.name));
         self.tasks.insert(task.id, task.clone());
-        let seen = self.fences.entry(task.id).or_default();
-        if *seen > task.fence {
+        let highest = self.fences.entry(task.id).or_default();
+        if *highest > task.fence {
             return Err(Fault::Refused("another server has taken over".into()));
         }
-        *seen = task.fence;
+        *highest = task.fence;
         if self.refuses.contains(&task.name) {
-            task.log.say(format!("it says no to {}", task.name));
+            task.log.append(format!("it says no to {}", task.name));
             return Err(Fault::Refused(format!("{} is refused", task.name)));
         }
         let waits = self.waits.entry(format!("{call} {}", task.key)).or_default();
         *waits += 1;
-        let message = format!("It goes on ({waits} of {}).", self.slowness);
+        let message = format!("It goes on ({waits} of {}).", self.running_polls);
         let running = Progress::running(message).at(Some(50));
-        Ok((*waits <= self.slowness).then_some(running))
+        Ok((*waits <= self.running_polls).then_some(running))
     }
 }
 
 impl FakeOperation {
-    fn carry_out<'a, R: Send + 'a>(
+    fn run<'a, R: Send + 'a>(
         &'a self,
-        act: impl FnOnce(&mut Things) -> Result<R, Fault>,
-    ) -> Answer<'a, R> {
+        act: impl FnOnce(&mut ExternalState) -> Result<R, Fault>,
+    ) -> PortFuture<'a, R> {
         let answer = self.answer(act);
-        let things = self.held();
-        if things.silent_at.is_none_or(|at| at + 1 != things.asked.len()) {
-            return late(things.gate.clone(), Box::pin(async move { answer.await? }));
+        let things = self.state();
+        if things.unanswered_at.is_none_or(|at| at + 1 != things.calls.len()) {
+            return gated(things.gate.clone(), Box::pin(async move { answer.await? }));
         }
-        let fell_silent = things.fell_silent.clone();
+        let fell_silent = things.unanswered.clone();
         Box::pin(async move {
             fell_silent.notify_one();
             std::future::pending().await
@@ -96,11 +95,14 @@ impl FakeOperation {
     }
 }
 
-/// An answer that is given once the gate lets it through.
-fn late<'a, R: Send + 'a>(gate: Option<Arc<Semaphore>>, answer: Answer<'a, R>) -> Answer<'a, R> {
+/// A response that waits for a permit of the gate.
+fn gated<'a, R: Send + 'a>(
+    gate: Option<Arc<Semaphore>>,
+    answer: PortFuture<'a, R>,
+) -> PortFuture<'a, R> {
     let Some(gate) = gate else { return answer };
     Box::pin(async move {
-        // It is never closed.
+        // The semaphore is never closed.
         if let Ok(permit) = gate.acquire().await {
             permit.forget();
         }
@@ -108,7 +110,7 @@ fn late<'a, R: Send + 'a>(gate: Option<Arc<Semaphore>>, answer: Answer<'a, R>) -
     })
 }
 
-/// What the apply of a resource gives, and that of a cluster.
+/// The outcome of an apply.
 fn outcome(task: &Task) -> Outcome {
     let outputs = match task.id {
         Subject::Resource(_) => json!({"path": format!("made/{}", task.name), "told": task.with}),
@@ -128,25 +130,29 @@ impl Operation for FakeOperation {
         }
     }
 
-    fn plan<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Vec<Difference>>> {
-        self.answer(|things| Progress::Done(changes(&task.with, things.of.get(&task.id))))
+    fn plan<'a>(&'a self, task: &'a Task) -> PortFuture<'a, Progress<Vec<Difference>>> {
+        self.answer(|things| Progress::Done(changes(&task.with, things.resources.get(&task.id))))
     }
 
-    fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Outcome>> {
-        self.carry_out(|things| {
-            if let Some(running) = things.ask("apply", task)? {
+    fn apply<'a>(&'a self, task: &'a Task) -> PortFuture<'a, Progress<Outcome>> {
+        self.run(|things| {
+            if let Some(running) = things.begin("apply", task)? {
                 return Ok(running);
             }
-            task.log.say(format!("{} is made", task.name));
-            things.of.insert(task.id, task.with.clone());
+            task.log.append(format!("{} is made", task.name));
+            things.resources.insert(task.id, task.with.clone());
             Ok(Progress::Done(outcome(task)))
         })
     }
 
-    fn prepare<'a>(&'a self, task: &'a Task, agent: &'a Access) -> Answer<'a, Progress<Outcome>> {
-        self.carry_out(|things| {
+    fn prepare<'a>(
+        &'a self,
+        task: &'a Task,
+        agent: &'a Access,
+    ) -> PortFuture<'a, Progress<Outcome>> {
+        self.run(|things| {
             things.agents.insert(task.id, agent.clone());
-            let running = things.ask("prepare", task)?;
+            let running = things.begin("prepare", task)?;
             Ok(running.unwrap_or_else(|| Progress::Done(outcome(task))))
         })
     }
@@ -155,47 +161,47 @@ impl Operation for FakeOperation {
         Box::pin(tokio::time::sleep(Duration::from_millis(10)))
     }
 
-    fn observe<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Observed>> {
-        let seen = self.answer(|things| {
-            things.looks += 1;
+    fn observe<'a>(&'a self, task: &'a Task) -> PortFuture<'a, Progress<Observed>> {
+        let observed = self.answer(|things| {
+            things.observations += 1;
             let made = task.applied.clone().unwrap_or_default();
-            let found = things.of.get(&task.id);
+            let found = things.resources.get(&task.id);
             let outcome = found.map(|_| outcome(task));
             let drift = changes(&made, found);
             Progress::Done(Observed { drift, outcome, ..Observed::default() })
         });
-        late(self.held().gate.clone(), seen)
+        gated(self.state().gate.clone(), observed)
     }
 
-    fn destroy<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<()>> {
-        self.carry_out(|things| {
-            if let Some(running) = things.ask("destroy", task)? {
+    fn destroy<'a>(&'a self, task: &'a Task) -> PortFuture<'a, Progress<()>> {
+        self.run(|things| {
+            if let Some(running) = things.begin("destroy", task)? {
                 return Ok(running);
             }
-            things.of.remove(&task.id);
+            things.resources.remove(&task.id);
             Ok(Progress::Done(()))
         })
     }
 
-    fn cancel<'a>(&'a self, task: &'a Task) -> Answer<'a, bool> {
+    fn cancel<'a>(&'a self, task: &'a Task) -> PortFuture<'a, bool> {
         self.answer(|things| {
             things.cancelled.push(task.name.clone());
-            // The first time it is only told to.
+            // The first call only requests the cancellation.
             things.cancelled.iter().filter(|name| **name == task.name).count() > 1
         })
     }
 
-    fn keep<'a>(&'a self, task: &'a Task) -> Answer<'a, BTreeMap<String, Secret>> {
+    fn persist<'a>(&'a self, task: &'a Task) -> PortFuture<'a, BTreeMap<String, Secret>> {
         let note = BTreeMap::from([("note".to_owned(), Secret::new("kept by the executor"))]);
-        let is_known = task.kept.contains_key("note");
+        let is_known = task.persisted.contains_key("note");
         self.answer(|_| if is_known { BTreeMap::new() } else { note })
     }
 
-    fn adopt<'a>(&'a self, task: &'a Task, what: &'a str) -> Answer<'a, Outcome> {
-        self.carry_out(|things| {
-            things.asked.push(format!("adopt {what}"));
+    fn adopt<'a>(&'a self, task: &'a Task, what: &'a str) -> PortFuture<'a, Outcome> {
+        self.run(|things| {
+            things.calls.push(format!("adopt {what}"));
             let found = Map::from_iter([("path".to_owned(), Value::from(what))]);
-            things.of.insert(task.id, found);
+            things.resources.insert(task.id, found);
             Ok(Outcome::default())
         })
     }
@@ -216,11 +222,11 @@ fn changes(made: &Map<String, Value>, found: Option<&Map<String, Value>>) -> Vec
         .collect()
 }
 
-/// Addresses and the status with which each answers; others don't answer at all.
+/// Fake health checks: URLs with the status of their response; others do not respond.
 pub type FakeProbe = Fake<BTreeMap<String, u16>>;
 
 impl Probe for FakeProbe {
-    fn get<'a>(&'a self, url: &'a str) -> Answer<'a, u16> {
+    fn get<'a>(&'a self, url: &'a str) -> PortFuture<'a, u16> {
         let status = self.answer(|all| all.get(url).copied());
         Box::pin(async move {
             let silent = || Fault::Unavailable(format!("{url} does not answer"));

@@ -1,25 +1,25 @@
-//! Foreign systems in memory, which can be told to be down: for where a fault must be injected.
+//! In-memory external systems with fault injection.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use model::Secret;
-use port::{Answer, Client, Dns, Fault, Seal, Sso};
+use port::{Dns, Encryption, Fault, PortFuture, Sso, SsoClient};
 
-/// What a fake system holds, and what it answers instead while it is not well.
+/// A fake system: its state, and the fault that it returns instead of a response.
 #[derive(Default)]
 pub struct Fake<T> {
-    held: Mutex<T>,
+    state: Mutex<T>,
     fault: Mutex<Option<Fault>>,
 }
 
 impl<T> Fake<T> {
-    /// What it holds.
-    pub fn held(&self) -> MutexGuard<'_, T> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Its state.
+    pub fn state(&self) -> MutexGuard<'_, T> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on it answers so, or (with none) as it should.
+    /// Sets or clears the fault of all further calls.
     pub fn set_fault(&self, fault: Option<Fault>) {
         *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = fault;
     }
@@ -27,38 +27,38 @@ impl<T> Fake<T> {
     pub(crate) fn answer<'a, R: Send + 'a>(
         &'a self,
         act: impl FnOnce(&mut T) -> R,
-    ) -> Answer<'a, R> {
+    ) -> PortFuture<'a, R> {
         let fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let answer = match fault {
             Some(fault) => Err(fault),
-            None => Ok(act(&mut self.held())),
+            None => Ok(act(&mut self.state())),
         };
         Box::pin(std::future::ready(answer))
     }
 }
 
-/// A name server: names and what they are aliases of.
+/// Fake DNS: names with their CNAME targets.
 pub type FakeDns = Fake<BTreeMap<String, String>>;
 
 impl Dns for FakeDns {
-    fn point<'a>(&'a self, name: &'a str, target: &'a str) -> Answer<'a, ()> {
+    fn set_cname<'a>(&'a self, name: &'a str, target: &'a str) -> PortFuture<'a, ()> {
         self.answer(|names| drop(names.insert(name.to_owned(), target.to_owned())))
     }
 
-    fn remove<'a>(&'a self, name: &'a str) -> Answer<'a, ()> {
+    fn delete_cname<'a>(&'a self, name: &'a str) -> PortFuture<'a, ()> {
         self.answer(|names| drop(names.remove(name)))
     }
 
-    fn find<'a>(&'a self, name: &'a str) -> Answer<'a, Option<String>> {
+    fn get_cname<'a>(&'a self, name: &'a str) -> PortFuture<'a, Option<String>> {
         self.answer(|names| names.get(name).cloned())
     }
 }
 
-/// An OpenID provider: clients and their secrets.
+/// Fake SSO: clients with their secrets.
 pub type FakeSso = Fake<BTreeMap<String, String>>;
 
 impl Sso for Fake<BTreeMap<String, String>> {
-    fn create<'a>(&'a self, name: &'a str) -> Answer<'a, Client> {
+    fn create<'a>(&'a self, name: &'a str) -> PortFuture<'a, SsoClient> {
         self.answer(|clients| {
             let count = clients.len();
             let secret = clients.entry(name.to_owned()).or_insert(format!("secret {count}"));
@@ -66,42 +66,42 @@ impl Sso for Fake<BTreeMap<String, String>> {
         })
     }
 
-    fn find<'a>(&'a self, seen: &'a Client) -> Answer<'a, Option<Client>> {
-        self.answer(|clients| clients.get(&seen.id).map(|secret| client(&seen.id, secret)))
+    fn find<'a>(&'a self, known: &'a SsoClient) -> PortFuture<'a, Option<SsoClient>> {
+        self.answer(|clients| clients.get(&known.id).map(|secret| client(&known.id, secret)))
     }
 
-    fn rotate<'a>(&'a self, seen: &'a Client) -> Answer<'a, Client> {
+    fn rotate<'a>(&'a self, known: &'a SsoClient) -> PortFuture<'a, SsoClient> {
         self.answer(|clients| {
-            let secret = format!("{}'", seen.secret.reveal());
-            clients.insert(seen.id.clone(), secret.clone());
-            client(&seen.id, &secret)
+            let secret = format!("{}'", known.secret.reveal());
+            clients.insert(known.id.clone(), secret.clone());
+            client(&known.id, &secret)
         })
     }
 
-    fn remove<'a>(&'a self, seen: &'a Client) -> Answer<'a, ()> {
-        self.answer(|clients| drop(clients.remove(&seen.id)))
+    fn delete<'a>(&'a self, known: &'a SsoClient) -> PortFuture<'a, ()> {
+        self.answer(|clients| drop(clients.remove(&known.id)))
     }
 }
 
-fn client(id: &str, secret: &str) -> Client {
-    Client { id: id.to_owned(), secret: Secret::new(secret), handle: Secret::new("handle") }
+fn client(id: &str, secret: &str) -> SsoClient {
+    SsoClient { id: id.to_owned(), secret: Secret::new(secret), handle: Secret::new("handle") }
 }
 
-/// Seals so that tests can tell what was sealed from what was not, and for what.
+/// Fake encryption: reversible by tests, with its purpose in the ciphertext.
 pub type FakeSeal = Fake<()>;
 
-impl Seal for FakeSeal {
-    fn seal<'a>(&'a self, purpose: &'a str, secret: &'a Secret) -> Answer<'a, String> {
-        let turned: String = secret.reveal().chars().rev().collect();
-        self.answer(|()| format!("sealed for {purpose}: {turned}"))
+impl Encryption for FakeSeal {
+    fn encrypt<'a>(&'a self, purpose: &'a str, secret: &'a Secret) -> PortFuture<'a, String> {
+        let reversed: String = secret.reveal().chars().rev().collect();
+        self.answer(|()| format!("sealed for {purpose}: {reversed}"))
     }
 
-    fn open<'a>(&'a self, purpose: &'a str, sealed: &'a str) -> Answer<'a, Secret> {
-        let Some(turned) = sealed.strip_prefix(&format!("sealed for {purpose}: ")) else {
+    fn decrypt<'a>(&'a self, purpose: &'a str, sealed: &'a str) -> PortFuture<'a, Secret> {
+        let Some(reversed) = sealed.strip_prefix(&format!("sealed for {purpose}: ")) else {
             let refused = Fault::Refused(format!("it was not sealed for {purpose}"));
             return Box::pin(std::future::ready(Err(refused)));
         };
-        let text: String = turned.chars().rev().collect();
+        let text: String = reversed.chars().rev().collect();
         self.answer(|()| Secret::new(text))
     }
 }

@@ -1,16 +1,16 @@
-//! Pools that tests let grow.
+//! Node pools for tests.
 
 use model::Resources;
 use model::scaling::{Pool, Template};
 
-/// A pool of clusters on this machine with so much each, that does nothing but serve who waits.
+/// A pool of local clusters with this capacity each, which only serves pending workloads.
 pub fn pool<const N: usize>(name: &str, capacity: [(&str, i64); N], at_most: u32) -> Pool {
-    let bare = Pool::retired(name);
+    let retired = Pool::retired(name);
     let template = Template {
         cloud_provider: "local".into(),
         region: "local".into(),
         capacity: Resources::from(capacity),
-        ..bare.template
+        ..retired.template
     };
-    Pool { template, at_most, ..bare }
+    Pool { template, at_most, ..retired }
 }

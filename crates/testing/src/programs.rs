@@ -1,5 +1,5 @@
-//! Real servers as children of the test that starts them: foreign systems that Paddock talks to, and a
-//! gate before them. They end with the test, however that ends.
+//! Real servers as child processes of a test: external systems, and a gate in front of them. They
+//! end with the test, even if it is killed.
 
 mod bind;
 mod consul;
@@ -21,11 +21,11 @@ pub use moto::Moto;
 pub use oidc_provider::{INITIAL_TOKEN, OidcProvider, claims};
 pub use vault::RustyVault;
 
-/// The zone that name servers of tests serve.
+/// DNS zone of the tests' name servers.
 pub const ZONE: &str = "fleet.example.test";
 
-/// A loaded machine takes its time.
-const PATIENCE: Duration = Duration::from_mins(3);
+/// Startup timeout, for a loaded machine.
+const START_TIMEOUT: Duration = Duration::from_mins(3);
 
 /// A running server.
 pub struct Program {
@@ -34,11 +34,11 @@ pub struct Program {
 }
 
 impl Program {
-    /// Starts a program; what it says goes to `log` in its folder.
+    /// Starts a program; its output goes to `log` in the folder.
     pub fn start(command: &Command, folder: &Path) -> Self {
         let log = folder.join("log");
         let output = File::options().create(true).append(true).open(&log).unwrap();
-        // Should the test be killed, the kernel ends the program.
+        // If the test is killed, the kernel kills the program.
         let mut tied = Command::new("setpriv");
         tied.args(["--pdeathsig", "KILL", "--"]).arg(command.get_program());
         tied.args(command.get_args()).current_dir(folder).stdin(Stdio::null());
@@ -48,20 +48,20 @@ impl Program {
         Self { child, log }
     }
 
-    /// Waits until it is ready, or fails with what it said.
+    /// Waits until it is ready; panics with its output if it fails.
     pub fn wait_until(mut self, is_ready: impl Fn() -> bool) -> Self {
         let began = base::monotonic();
         while !is_ready() {
             let ended = self.child.try_wait().unwrap();
-            let is_late = began.elapsed() > PATIENCE;
-            let said = || std::fs::read_to_string(&self.log).unwrap_or_default();
-            assert!(ended.is_none() && !is_late, "it did not start: {ended:?}\n{}", said());
+            let is_late = began.elapsed() > START_TIMEOUT;
+            let output = || std::fs::read_to_string(&self.log).unwrap_or_default();
+            assert!(ended.is_none() && !is_late, "it did not start: {ended:?}\n{}", output());
             std::thread::sleep(Duration::from_millis(50));
         }
         self
     }
 
-    /// Kills it, as a loss of power would.
+    /// Kills it.
     pub fn kill(self) {
         drop(self);
     }
@@ -74,7 +74,7 @@ impl Drop for Program {
     }
 }
 
-/// Where a program is: named by a variable that `./test` sets, or on the path.
+/// Path of a program: set by a variable of `./test`, or on the path.
 pub fn find(name: &str, variable: &str) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
@@ -83,13 +83,11 @@ pub fn find(name: &str, variable: &str) -> PathBuf {
         .into_iter()
         .chain(folders.map(|folder| folder.join(name)));
     candidates.find(|path| path.is_file()).unwrap_or_else(|| {
-        panic!(
-            "{name} is neither named by {variable} nor on the path: run ./test, which installs it"
-        )
+        panic!("{name} is neither set by {variable} nor on the path: run ./test, which installs it")
     })
 }
 
-/// A port that nobody listens on. Another could take it before its user does; that is rare enough.
+/// A free port. Another process could bind it first, which is rare enough.
 pub fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }

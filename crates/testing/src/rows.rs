@@ -1,8 +1,8 @@
-//! Rows that tests start from, made through the store itself.
+//! Rows for tests, created through the store.
 
 use std::collections::BTreeMap;
 
-use model::cluster::{Cluster, NewCluster, Provider, Settings, Step, Voice, next_step};
+use model::cluster::{Cluster, Heartbeat, NewCluster, Provider, Settings, Step, next_step};
 use model::deployment::{Deployment, NewDeployment, Spec};
 use model::event::Actor;
 use model::user::{Access, NewUser, Role, User};
@@ -10,32 +10,32 @@ use model::{ClusterId, OrganizationId, Place, Resources};
 use store::Db;
 use store::deployment::Limits;
 
-/// Limits that nobody reaches.
+/// Limits that no test reaches.
 pub const LIMITS: Limits = Limits { per_organization: 1_000_000, per_cluster: 1_000_000 };
 
-/// The owner of a new organization; both are named so.
+/// Creates an organization and its owner of the same name.
 pub async fn tenant(db: &Db, name: &str) -> User {
     let mut tx = db.begin(Actor::Anonymous).await.expect("a transaction");
     let organization = store::organization::create(&mut tx, name).await.expect("an organization");
     let new = NewUser { username: name.into(), display_name: name.into() };
     let (role, access) = (Role::Owner, Access::Tenant);
     let owner = store::user::create(&mut tx, organization.id, &new, "hash", role, access).await;
-    tx.commit().await.expect("it is durable");
+    tx.commit().await.expect("committed");
     owner.expect("a user")
 }
 
-/// The platform's own organization, with its administrator.
+/// Creates the platform's organization with its administrator.
 pub async fn platform(db: &Db) -> User {
     let mut tx = db.begin(Actor::Server).await.expect("a transaction");
     let own = store::organization::create(&mut tx, "platform").await.expect("an organization");
     let new = NewUser { username: "admin".into(), display_name: "admin".into() };
     let (role, access) = (Role::Owner, Access::Platform);
     let admin = store::user::create(&mut tx, own.id, &new, "hash", role, access).await;
-    tx.commit().await.expect("it is durable");
+    tx.commit().await.expect("committed");
     admin.expect("a user")
 }
 
-/// A cluster as someone asks for it.
+/// A request for a cluster.
 pub fn new_cluster(name: &str, capacity: Resources) -> NewCluster {
     NewCluster {
         name: name.into(),
@@ -49,34 +49,34 @@ pub fn new_cluster(name: &str, capacity: Resources) -> NewCluster {
     }
 }
 
-/// A cluster that was just asked for; shared when nobody owns it.
+/// Creates a cluster; shared without an owner.
 pub async fn cluster(db: &Db, owner: Option<OrganizationId>, capacity: Resources) -> Cluster {
     let mut tx = db.begin(Actor::Server).await.expect("a transaction");
-    let made = store::cluster::create(&mut tx, owner, &new_cluster("main", capacity)).await;
-    tx.commit().await.expect("it is durable");
-    made.expect("a cluster")
+    let created = store::cluster::create(&mut tx, owner, &new_cluster("main", capacity)).await;
+    tx.commit().await.expect("committed");
+    created.expect("a cluster")
 }
 
-/// A cluster that hosts, before any worker sees it.
+/// Creates a ready cluster, before any worker reconciles it.
 pub async fn ready_cluster(db: &Db, owner: Option<OrganizationId>, capacity: Resources) -> Cluster {
     let mut tx = db.begin(Actor::Server).await.expect("a transaction");
-    let made = store::cluster::create(&mut tx, owner, &new_cluster("main", capacity)).await;
-    let mut cluster = made.expect("a cluster");
-    let next = |now: &Cluster| next_step(now.provider, now.status, Voice::Speaks(None));
-    while let Step::Move(to, reason) = next(&cluster) {
+    let created = store::cluster::create(&mut tx, owner, &new_cluster("main", capacity)).await;
+    let mut cluster = created.expect("a cluster");
+    let next = |now: &Cluster| next_step(now.provider, now.status, Heartbeat::Alive(None));
+    while let Step::Transition(to, reason) = next(&cluster) {
         let moved = store::cluster::transition(&mut tx, &mut cluster, to, reason).await;
         moved.expect("a step of its lifecycle");
     }
-    tx.commit().await.expect("it is durable");
+    tx.commit().await.expect("committed");
     cluster
 }
 
-/// The one node of a cluster.
+/// The single node of a cluster.
 pub fn only_node(cluster: &Cluster) -> Place {
     Place { cluster: cluster.id, node: cluster.nodes[0].name.as_str().into() }
 }
 
-/// A deployment as someone asks for it. Without an image it only holds its capacity.
+/// A request for a deployment. Without an image it only reserves capacity.
 pub fn new_deployment(
     pinned_to: Option<ClusterId>,
     image: Option<&str>,
@@ -93,10 +93,10 @@ pub fn new_deployment(
     NewDeployment { name: "web".into(), pinned_to, spec, priority, labels: BTreeMap::new() }
 }
 
-/// A deployment that waits.
+/// Creates a pending deployment.
 pub async fn deployment(db: &Db, owner: OrganizationId, new: &NewDeployment) -> Deployment {
     let mut tx = db.begin(Actor::Anonymous).await.expect("a transaction");
-    let made = store::deployment::create(&mut tx, owner, new, LIMITS).await;
-    tx.commit().await.expect("it is durable");
-    made.expect("a deployment")
+    let created = store::deployment::create(&mut tx, owner, new, LIMITS).await;
+    tx.commit().await.expect("committed");
+    created.expect("a deployment")
 }

@@ -1,4 +1,4 @@
-//! A whole server in this process: API, workers and a simulated agent, on a port of its own.
+//! A complete server in this process: API, workers and a simulated agent, on a free port.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,16 +8,16 @@ use api::Publishers;
 use base::Clock;
 use base::task::Tasks;
 use engine::cluster::Providers;
-use engine::instance::Outside;
+use engine::instance::ExternalSystems;
 use engine::local_agent;
 use engine::placement;
-use engine::rules::{InForce, Rulebook};
-use model::cluster::{Patience, Provider};
+use engine::rules::{ActiveRules, RulesWriter};
+use model::cluster::{HeartbeatTimeouts, Provider};
 use model::event::Actor;
 use model::kind::Catalog;
 use model::quota::QuotaList;
 use model::template::Executor;
-use port::{Dns, Seal, Sso};
+use port::{Dns, Encryption, Sso};
 use serde_json::{Value, json};
 use server::{InProcess, Parts, Running};
 use store::{Db, lease};
@@ -30,54 +30,54 @@ use crate::{
 /// The administrator's password.
 const ADMIN_PASSWORD: &str = "admin password";
 
-/// How a test's server differs from a usual one.
+/// Settings of a test's server.
 pub struct TestSettings {
-    /// The API's settings.
+    /// Settings of the API.
     pub api: api::Settings,
-    /// How placement decides.
+    /// Settings of placement.
     pub placement: placement::Settings,
-    /// How long agents may be silent.
-    pub patience: Patience,
-    /// How the simulated runtime behaves.
+    /// Heartbeat timeouts of agents.
+    pub heartbeat_timeouts: HeartbeatTimeouts,
+    /// Options of the simulated runtime.
     pub runtime: simulated::Options,
-    /// Has the agent serve under one lease of this life that is never renewed: for a clock that jumps.
+    /// Runs the agent under a single lease of this duration, never renewed: for a clock that jumps.
     pub agent_lease: Option<Duration>,
-    /// Leaves out workers and agent: nothing moves.
-    pub is_still: bool,
-    /// The kinds, if not those that are built in.
+    /// Runs only the API: no workers, no agent.
+    pub api_only: bool,
+    /// The catalog of kinds; the built-in one if none.
     pub catalog: Option<Catalog>,
     /// The quota list.
     pub quota: Option<QuotaList>,
-    /// What may grow and shrink.
+    /// Node pools.
     pub pools: Vec<model::scaling::Pool>,
-    /// Foreign systems.
+    /// DNS.
     pub dns: Option<Arc<FakeDns>>,
-    /// Foreign systems.
+    /// SSO.
     pub sso: Option<Arc<FakeSso>>,
-    /// Foreign systems.
+    /// Encryption.
     pub seal: Arc<FakeSeal>,
-    /// Who makes clusters, whether with Kubernetes or Terraform.
+    /// Provider of clusters, both for Kubernetes and Terraform.
     pub provider: Option<Arc<FakeOperation>>,
-    /// Carries out resources, whether of Terraform, Consul or Vault.
+    /// Executor of resources of Terraform, Consul and Vault.
     pub executor: Arc<FakeOperation>,
-    /// Those of them that the server does not have.
+    /// Executors that the server lacks.
     pub missing: Vec<Executor>,
-    /// Says whether environments work.
+    /// Health checks of environments.
     pub probe: Arc<FakeProbe>,
 }
 
 impl Default for TestSettings {
     fn default() -> Self {
-        // Modules run nowhere here.
+        // Terraform modules do not run in tests.
         let api =
             api::Settings { terraform_templates: Publishers::Everyone, ..api::Settings::default() };
         Self {
             api,
             placement: placement::Settings::default(),
-            patience: Patience::default(),
+            heartbeat_timeouts: HeartbeatTimeouts::default(),
             runtime: simulated::Options::default(),
             agent_lease: None,
-            is_still: false,
+            api_only: false,
             catalog: None,
             quota: None,
             pools: Vec::new(),
@@ -98,20 +98,20 @@ pub struct TestPaddock {
     pub database: Database,
     /// Its clock.
     pub clock: Arc<TestClock>,
-    /// Somebody who is not signed in.
+    /// An unauthenticated client.
     pub client: Client,
     _running: Run,
 }
 
 impl TestPaddock {
-    /// A usual server.
+    /// Starts a server with default settings.
     pub async fn start(engine: Engine) -> Self {
         Self::start_with(engine, TestSettings::default()).await
     }
 
-    /// A server with settings.
+    /// Starts a server with settings.
     pub async fn start_with(engine: Engine, settings: TestSettings) -> Self {
-        // The client is built with rustls, which wants to know what computes for it.
+        // rustls needs a crypto provider.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let clock = Arc::new(TestClock::default());
         let database = Database::new(engine, clock.clone()).await;
@@ -119,7 +119,7 @@ impl TestPaddock {
         Self { database, clock, client, _running: running }
     }
 
-    /// Two servers that start at the same time on one empty database.
+    /// Starts two servers at the same time on one empty database.
     pub async fn start_two(engine: Engine) -> (Self, Replica) {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let clock = Arc::new(TestClock::default());
@@ -132,19 +132,19 @@ impl TestPaddock {
         (first, Replica { client: other, _running: others })
     }
 
-    /// One more server on the same database, with a database connection of its own.
+    /// Starts another server replica with its own connection to the database.
     pub async fn replica(&self, settings: TestSettings) -> Replica {
         let db = self.database.replica(self.clock.clone() as Arc<dyn Clock>).await;
         let (client, running) = run(&db, settings).await;
         Replica { client, _running: running }
     }
 
-    /// The database itself.
+    /// The database.
     pub fn db(&self) -> &Db {
         &self.database.db
     }
 
-    /// The owner of a new organization; both are named so.
+    /// Creates an organization and its owner of the same name.
     pub async fn owner(&self, name: &str) -> Client {
         let body = json!({
             "user": {"username": name, "password": "secret", "display_name": name},
@@ -154,7 +154,7 @@ impl TestPaddock {
         self.sign_in(name, "secret").await
     }
 
-    /// A member of the organization of `owner`.
+    /// Creates a member of the organization of `owner`.
     pub async fn member(&self, owner: &Client, name: &str) -> Client {
         let code = owner.patch("/organization/invite/", json!({})).await.text("code");
         let body = json!({"code": code, "username": name, "password": "secret"});
@@ -167,14 +167,14 @@ impl TestPaddock {
         self.sign_in("admin", ADMIN_PASSWORD).await
     }
 
-    /// Somebody who signs in.
+    /// Logs in.
     pub async fn sign_in(&self, username: &str, password: &str) -> Client {
         let body = json!({"username": username, "password": password});
         let token = self.client.post("/user/login/", body).await.text("token");
         self.client.with_token(&token)
     }
 
-    /// A ready cluster of the caller's organization.
+    /// Creates a cluster in the caller's organization and waits until it is ready.
     pub async fn cluster(&self, owner: &Client, capacity: Value) -> String {
         let body = json!({"name": "main", "capacity": capacity});
         let id = owner.post("/api/v1/clusters", body).await.text("id");
@@ -182,7 +182,7 @@ impl TestPaddock {
         id
     }
 
-    /// Asks again until the field has that value; the whole answer then.
+    /// Polls until a field has a value; returns the response.
     pub async fn until(&self, client: &Client, path: &str, field: &str, value: &str) -> Value {
         let mut last = Value::Null;
         for _ in 0..600 {
@@ -195,41 +195,41 @@ impl TestPaddock {
         panic!("{path}: {field} does not become {value}: {last:#}");
     }
 
-    /// Asks again until it is gone.
-    pub async fn until_gone(&self, client: &Client, path: &str) {
+    /// Polls until the response is 404.
+    pub async fn until_deleted(&self, client: &Client, path: &str) {
         for _ in 0..600 {
             if client.get(path).await.status == 404 {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(25)).await;
         }
-        panic!("{path} does not go away");
+        panic!("{path} still exists");
     }
 }
 
-/// One more server on the same database.
+/// Another server replica on the same database.
 pub struct Replica {
-    /// Somebody who is not signed in.
+    /// An unauthenticated client.
     pub client: Client,
     _running: Run,
 }
 
-/// What runs, and ends when it is dropped.
+/// Running tasks; they end on drop.
 type Run = (Running, Tasks<()>);
 
 async fn run(db: &Db, settings: TestSettings) -> (Client, Run) {
-    let (rulebook, rules) = Rulebook::new(InForce {
+    let (rules_writer, rules) = RulesWriter::new(ActiveRules {
         catalog: Arc::new(settings.catalog.unwrap_or_else(Catalog::built_in)),
         quota: settings.quota.map(Arc::new),
         denied: Arc::default(),
         pools: Arc::new(settings.pools),
     });
-    // The rules stay in force for as long as the test runs.
-    std::mem::forget(rulebook);
+    // The rules stay in force as long as the test runs.
+    std::mem::forget(rules_writer);
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let base = format!("http://{}", listener.local_addr().expect("an address"));
-    let seal: Arc<dyn Seal> = settings.seal;
-    let name = format!("test {}", base::entropy::noise(db.entropy()));
+    let seal: Arc<dyn Encryption> = settings.seal;
+    let name = format!("test {}", base::entropy::random_u64(db.entropy()));
     let runtime = Arc::new(Simulated::new(settings.runtime));
     let link = Arc::new(InProcess::new(db.clone(), Provider::Local, seal.clone()));
     let mut executors = executors(&settings.executor);
@@ -240,7 +240,7 @@ async fn run(db: &Db, settings: TestSettings) -> (Client, Run) {
         rules,
         providers: settings.provider.map(provided),
         name,
-        outside: Outside {
+        external: ExternalSystems {
             dns: settings.dns.map(|dns| dns as Arc<dyn Dns>),
             sso: settings.sso.map(|sso| sso as Arc<dyn Sso>),
             seal,
@@ -252,37 +252,37 @@ async fn run(db: &Db, settings: TestSettings) -> (Client, Run) {
         calls: Some(settings.executor),
         probe: settings.probe,
         observe_every: Duration::from_mins(10),
-        watched: Vec::new(),
+        monitored: Vec::new(),
         runtime: settings.agent_lease.is_none().then(|| runtime.clone() as Arc<dyn Runtime>),
         driver: engine::Options::default(),
         placement: settings.placement,
-        patience: settings.patience,
+        heartbeat_timeouts: settings.heartbeat_timeouts,
         api: settings.api,
     };
     let server = parts.build();
     server.app.ensure_admin(Some(ADMIN_PASSWORD)).await.expect("an administrator");
-    let running = if settings.is_still { server.serve(listener) } else { server.run(listener) };
+    let running = if settings.api_only { server.serve(listener) } else { server.run(listener) };
     let mut agent = Tasks::new();
     if let Some(life) = settings.agent_lease {
         let mut tx = db.begin(Actor::Agent).await.expect("a transaction");
-        let taken = lease::take(&mut tx, local_agent::LEASE, "test", life).await;
-        assert!(taken.expect("a lease").is_some(), "another agent holds the lease");
+        let lease = lease::acquire(&mut tx, local_agent::LEASE, "test", life).await;
+        assert!(lease.expect("a lease").is_some(), "another agent holds the lease");
         tx.commit().await.expect("a lease");
         agent.spawn("agent", Agent::run(link, runtime));
     }
     (Client::new(&base), (running, agent))
 }
 
-/// One executor in memory for those of external systems.
+/// In-memory executors of external systems.
 pub fn executors(fake: &Arc<FakeOperation>) -> Vec<(Executor, Arc<dyn port::Operation>)> {
     let external = [Executor::Terraform, Executor::ConsulKv, Executor::VaultSecret];
     external.map(|of| (of, fake.clone() as Arc<dyn port::Operation>)).to_vec()
 }
 
-/// One provider in memory for all clusters that have to be created.
+/// In-memory providers of clusters.
 pub fn providers(
     fake: &Arc<FakeOperation>,
-    seal: Arc<dyn Seal>,
+    seal: Arc<dyn Encryption>,
     server: &str,
     holder: &str,
 ) -> Providers {

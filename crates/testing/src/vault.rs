@@ -1,8 +1,8 @@
-//! A server that answers as Vault's API is documented, over real HTTP, for as much as Paddock asks of
-//! one: KV of both versions, tokens with policies and an end, AppRole, PKI, the seal.
+//! Fake Vault over real HTTP, with the subset of its documented API that Paddock uses: KV of both
+//! versions, tokens with policies and expiry, AppRole, PKI, the seal.
 //!
-//! Its certificates are texts without meaning. It records every request, runs by the test's clock, can
-//! lose any one call, before or after it was carried out, have it wait, and be meddled with before it.
+//! Certificates are meaningless texts. The server uses the test's clock, records every request, and
+//! can lose a call before or after carrying it out, delay it, or change a secret just before it.
 
 mod auth;
 mod kv;
@@ -25,39 +25,39 @@ pub use auth::{Role, Rule};
 use auth::Token;
 use kv::Entry;
 
-/// The token that may do everything.
+/// The root token.
 pub const ROOT: &str = "root-t0ken";
 
-/// How a call gets lost.
+/// How a call is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lost {
-    /// Nothing is done.
+    /// It is not carried out.
     Before,
-    /// It is carried out, and the answer never arrives.
+    /// It is carried out, but its response is lost.
     After,
 }
 
-/// A request that was made.
+/// A recorded request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
     /// `GET`, `POST`, …
     pub method: String,
     /// Its path, without `/v1/`.
     pub path: String,
-    /// The token that it came with.
+    /// Its token.
     pub token: String,
-    /// The namespace that it named.
+    /// Its namespace.
     pub namespace: String,
 }
 
-/// What the server holds.
+/// State of the server.
 pub(crate) struct State {
     clock: Arc<TestClock>,
     tokens: BTreeMap<String, Token>,
     roles: BTreeMap<String, Role>,
-    /// What is in version 1 and 2 of KV, by mount and path.
-    one: BTreeMap<String, Map<String, Value>>,
-    two: BTreeMap<String, Entry>,
+    /// Secrets of KV version 1 and 2, by mount and path.
+    kv1: BTreeMap<String, Map<String, Value>>,
+    kv2: BTreeMap<String, Entry>,
     issued: usize,
     revoked: Vec<String>,
     is_sealed: bool,
@@ -65,13 +65,13 @@ pub(crate) struct State {
     has_patch: bool,
     calls: Vec<Call>,
     lost: Option<(usize, Lost)>,
-    /// What somebody writes by hand, just before which call.
-    meddling: Option<(usize, String, Map<String, Value>)>,
+    /// A concurrent write, and the call that it precedes.
+    concurrent_write: Option<(usize, String, Map<String, Value>)>,
     held: Option<(usize, Hold)>,
     logins: usize,
 }
 
-/// A call that waits at the door.
+/// A delayed call.
 #[derive(Clone, Default)]
 pub struct Hold {
     arrived: Arc<Notify>,
@@ -79,12 +79,12 @@ pub struct Hold {
 }
 
 impl Hold {
-    /// Waits until the call has come.
+    /// Waits until the call has arrived.
     pub async fn arrived(&self) {
         self.arrived.notified().await;
     }
 
-    /// Lets it in.
+    /// Lets it continue.
     pub fn release(&self) {
         self.released.notify_one();
     }
@@ -95,17 +95,17 @@ impl State {
         base::Clock::now(&*self.clock)
     }
 
-    /// Writes there, as somebody does by hand.
-    fn put(&mut self, place: String, values: Map<String, Value>) {
-        if place.starts_with("kv/") {
-            self.one.insert(place, values);
+    /// Writes a secret directly.
+    fn put(&mut self, path: String, values: Map<String, Value>) {
+        if path.starts_with("kv/") {
+            self.kv1.insert(path, values);
         } else {
-            self.two.entry(place).or_default().versions.push(Some(values));
+            self.kv2.entry(path).or_default().versions.push(Some(values));
         }
     }
 }
 
-/// The server; it ends with this.
+/// The server; stopped on drop.
 pub struct Vault {
     address: String,
     state: Arc<Mutex<State>>,
@@ -113,7 +113,7 @@ pub struct Vault {
 }
 
 impl Vault {
-    /// Starts one with version 2 of KV at `secret`, version 1 at `kv`, and PKI at `pki`.
+    /// Starts a server with KV version 2 at `secret`, version 1 at `kv`, and PKI at `pki`.
     pub async fn start(clock: Arc<TestClock>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has free ports");
         let address = format!("http://{}", listener.local_addr().expect("it is bound"));
@@ -121,8 +121,8 @@ impl Vault {
             clock,
             tokens: BTreeMap::from([(ROOT.to_owned(), Token::root())]),
             roles: BTreeMap::new(),
-            one: BTreeMap::new(),
-            two: BTreeMap::new(),
+            kv1: BTreeMap::new(),
+            kv2: BTreeMap::new(),
             issued: 0,
             revoked: Vec::new(),
             is_sealed: false,
@@ -130,7 +130,7 @@ impl Vault {
             has_patch: true,
             calls: Vec::new(),
             lost: None,
-            meddling: None,
+            concurrent_write: None,
             held: None,
             logins: 0,
         };
@@ -142,7 +142,7 @@ impl Vault {
         Self { address, state, task }
     }
 
-    /// Where it is.
+    /// Its URL.
     pub fn address(&self) -> &str {
         &self.address
     }
@@ -151,34 +151,34 @@ impl Vault {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What it was asked so far.
+    /// The recorded requests.
     pub fn calls(&self) -> Vec<Call> {
         self.state().calls.clone()
     }
 
-    /// The requests so far, as `METHOD path`.
-    pub fn lines(&self) -> Vec<String> {
+    /// The recorded requests, as `METHOD path`.
+    pub fn request_lines(&self) -> Vec<String> {
         self.calls().iter().map(|call| format!("{} {}", call.method, call.path)).collect()
     }
 
-    /// Forgets what it was asked.
-    pub fn forget(&self) {
+    /// Clears the recorded requests.
+    pub fn clear_requests(&self) {
         self.state().calls.clear();
     }
 
-    /// Loses one call: the first from now is 0.
+    /// Loses one call: the next is 0.
     pub fn lose(&self, nth: usize, how: Lost) {
         let mut state = self.state();
         let at = state.calls.len() + nth;
         state.lost = Some((at, how));
     }
 
-    /// Is the call that shall get lost still to come?
-    pub fn is_losing(&self) -> bool {
+    /// Whether the call to be lost is still to come.
+    pub fn has_pending_loss(&self) -> bool {
         self.state().lost.is_some()
     }
 
-    /// Has one call wait before anything of it is done: the first from now is 0.
+    /// Delays one call before it is carried out: the next is 0.
     pub fn hold(&self, nth: usize) -> Hold {
         let (mut state, hold) = (self.state(), Hold::default());
         let at = state.calls.len() + nth;
@@ -191,18 +191,18 @@ impl Vault {
         self.state().is_sealed = is_sealed;
     }
 
-    /// Whether it tells what is mounted where, as Vaults do by default.
-    pub fn tell_mounts(&self, has_mounts: bool) {
+    /// Whether it reports its mounts, as Vault does by default.
+    pub fn set_reports_mounts(&self, has_mounts: bool) {
         self.state().has_mounts = has_mounts;
     }
 
-    /// Whether it knows `PATCH`, as Vaults of today do.
-    pub fn know_patch(&self, has_patch: bool) {
+    /// Whether it supports `PATCH`, as current versions do.
+    pub fn set_supports_patch(&self, has_patch: bool) {
         self.state().has_patch = has_patch;
     }
 
-    /// Makes a token that may do what the rules say, for so many seconds (0: for ever).
-    pub fn make_token(&self, name: &str, rules: &[Rule], seconds: u64, is_renewable: bool) {
+    /// Creates a token with these rules and this lifetime in seconds (0: unlimited).
+    pub fn create_token(&self, name: &str, rules: &[Rule], seconds: u64, is_renewable: bool) {
         let mut state = self.state();
         let now = state.now();
         let token = Token::new(now, rules.to_vec(), seconds, 0, is_renewable);
@@ -214,70 +214,70 @@ impl Vault {
         self.state().tokens.remove(name);
     }
 
-    /// Makes a role of AppRole.
-    pub fn make_role(&self, role_id: &str, role: Role) {
+    /// Creates a role of AppRole.
+    pub fn create_role(&self, role_id: &str, role: Role) {
         self.state().roles.insert(role_id.to_owned(), role);
     }
 
-    /// The newest values at a place, such as `secret/shop/db` or `kv/shop/db`.
-    pub fn secret(&self, place: &str) -> Option<Map<String, Value>> {
+    /// The newest values at a path, such as `secret/shop/db` or `kv/shop/db`.
+    pub fn secret(&self, path: &str) -> Option<Map<String, Value>> {
         let state = self.state();
-        let one = state.one.get(place).cloned();
-        one.or_else(|| state.two.get(place).and_then(Entry::newest).cloned())
+        let kv1 = state.kv1.get(path).cloned();
+        kv1.or_else(|| state.kv2.get(path).and_then(Entry::newest).cloned())
     }
 
-    /// Writes there, as somebody does by hand.
-    pub fn put(&self, place: &str, values: &Value) {
+    /// Writes a secret, as another client does.
+    pub fn put(&self, path: &str, values: &Value) {
         let values = values.as_object().expect("a secret is an object").clone();
-        self.state().put(place.to_owned(), values);
+        self.state().put(path.to_owned(), values);
     }
 
-    /// The same, just before a call: the first from now is 0.
-    pub fn put_before(&self, nth: usize, place: &str, values: &Value) {
+    /// Writes a secret just before a call: the next is 0.
+    pub fn put_before(&self, nth: usize, path: &str, values: &Value) {
         let values = values.as_object().expect("a secret is an object").clone();
         let mut state = self.state();
         let at = state.calls.len() + nth;
-        state.meddling = Some((at, place.to_owned(), values));
+        state.concurrent_write = Some((at, path.to_owned(), values));
     }
 
-    /// Deletes the newest version, as somebody does by hand.
-    pub fn delete(&self, place: &str) {
+    /// Deletes the newest version, as another client does.
+    pub fn delete(&self, path: &str) {
         let mut state = self.state();
-        state.one.remove(place);
-        if let Some(newest) = state.two.get_mut(place).and_then(|entry| entry.versions.last_mut()) {
+        state.kv1.remove(path);
+        if let Some(newest) = state.kv2.get_mut(path).and_then(|entry| entry.versions.last_mut()) {
             *newest = None;
         }
     }
 
-    /// How many versions there are.
-    pub fn versions(&self, place: &str) -> usize {
-        self.state().two.get(place).map_or(0, |entry| entry.versions.len())
+    /// Number of versions.
+    pub fn versions(&self, path: &str) -> usize {
+        self.state().kv2.get(path).map_or(0, |entry| entry.versions.len())
     }
 
-    /// The custom metadata there.
-    pub fn custom_metadata(&self, place: &str) -> Map<String, Value> {
-        self.state().two.get(place).map(|entry| entry.custom.clone()).unwrap_or_default()
+    /// The custom metadata.
+    pub fn custom_metadata(&self, path: &str) -> Map<String, Value> {
+        self.state().kv2.get(path).map(|entry| entry.custom.clone()).unwrap_or_default()
     }
 
-    /// Writes custom metadata, as somebody does by hand.
-    pub fn set_custom_metadata(&self, place: &str, key: &str, value: &str) {
+    /// Writes custom metadata, as another client does.
+    pub fn set_custom_metadata(&self, path: &str, key: &str, value: &str) {
         let mut state = self.state();
-        let entry = state.two.entry(place.to_owned()).or_default();
+        let entry = state.kv2.entry(path.to_owned()).or_default();
         entry.custom.insert(key.to_owned(), value.into());
     }
 
-    /// All places that hold anything.
-    pub fn places(&self) -> Vec<String> {
+    /// Paths of all secrets.
+    pub fn paths(&self) -> Vec<String> {
         let state = self.state();
-        state.one.keys().chain(state.two.keys()).cloned().collect()
+        state.kv1.keys().chain(state.kv2.keys()).cloned().collect()
     }
 
-    /// How many certificates were issued.
+    /// Number of certificates issued.
     pub fn issued(&self) -> usize {
         self.state().issued
     }
 
-    /// The serial numbers of certificates that were revoked.
+    /// Serial numbers of revoked certificates.
     pub fn revoked(&self) -> Vec<String> {
         self.state().revoked.clone()
     }

@@ -1,92 +1,101 @@
-//! What agents over the network and the server exchange.
+//! Messages between remote agents and the server.
 
 use model::agent::{self, Desired, Observed, ReplicaId};
 use model::deployment::Spec;
 use model::log::{LogLine, LogsFrom};
-use model::{ClusterId, DeploymentId, Resources};
+use model::{ClusterId, DeploymentId, OrganizationId, Resources};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::amount::Amount;
 use crate::cluster::request::NewNode;
 
-/// One replica of a deployment.
+/// A replica of a deployment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ReplicaName {
-    /// The deployment's id.
+#[schema(as = ReplicaName)]
+pub struct ReplicaRef {
+    /// ID of the deployment.
     #[schema(value_type = String)]
     pub deployment: DeploymentId,
-    /// Which of its replicas, from 0.
+    /// Replica number, starting at 0.
     pub number: u32,
 }
 
-impl From<ReplicaId> for ReplicaName {
+impl From<ReplicaId> for ReplicaRef {
     fn from(id: ReplicaId) -> Self {
         Self { deployment: id.deployment, number: id.number }
     }
 }
 
-impl From<ReplicaName> for ReplicaId {
-    fn from(name: ReplicaName) -> Self {
+impl From<ReplicaRef> for ReplicaId {
+    fn from(name: ReplicaRef) -> Self {
         Self { deployment: name.deployment, number: name.number }
     }
 }
 
-/// What shall be true of one replica.
+/// Desired state of one replica.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub struct Wish {
-    /// Which replica.
-    pub replica: ReplicaName,
-    /// On which cluster.
+#[schema(as = Wish)]
+pub struct DesiredReplica {
+    /// Replica.
+    pub replica: ReplicaRef,
+    /// Cluster to run on.
     #[schema(value_type = String)]
     pub cluster: ClusterId,
-    /// On which of its nodes.
+    /// Node to run on.
     pub node: String,
-    /// Counts the changes of this wish; reports carry it back.
+    /// Incremented by every change of the desired state; reports return it.
     pub generation: i64,
-    /// What shall run, with its environment; nothing: it shall be gone.
+    /// Organization whose loaded images the replica can use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub organization: Option<OrganizationId>,
+    /// Spec to run, including environment variables; null to remove the replica.
     #[schema(value_type = Option<Object>)]
     pub run: Option<Spec>,
 }
 
-impl From<Desired> for Wish {
-    fn from(Desired { replica, cluster, node, generation, run }: Desired) -> Self {
-        Self { replica: replica.into(), cluster, node, generation, run }
+impl From<Desired> for DesiredReplica {
+    fn from(Desired { replica, cluster, node, generation, organization, run }: Desired) -> Self {
+        Self { replica: replica.into(), cluster, node, generation, organization, run }
     }
 }
 
-impl From<Wish> for Desired {
-    fn from(Wish { replica, cluster, node, generation, run }: Wish) -> Self {
-        Self { replica: replica.into(), cluster, node, generation, run }
+impl From<DesiredReplica> for Desired {
+    fn from(
+        DesiredReplica { replica, cluster, node, generation, organization, run }: DesiredReplica,
+    ) -> Self {
+        Self { replica: replica.into(), cluster, node, generation, organization, run }
     }
 }
 
-/// What an agent shall do. What is not named is left alone.
+/// Desired state for an agent. The agent leaves replicas that are not listed unchanged.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub struct Wishes {
-    /// The wishes; none if there is no news.
-    pub items: Vec<Wish>,
-    /// Names this state of what was not answered: give it as `seen` to wait for another.
+#[schema(as = Wishes)]
+pub struct DesiredState {
+    /// Replicas whose desired state changed; empty if nothing changed.
+    pub items: Vec<DesiredReplica>,
+    /// Version of the returned state: pass it as `seen` to wait for the next change.
     pub cursor: String,
 }
 
-/// What is true of one replica.
+/// Observed state of one replica.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Report {
-    /// Which replica.
-    pub replica: ReplicaName,
-    /// On which cluster: the agent's own.
+    /// Replica.
+    pub replica: ReplicaRef,
+    /// Cluster of the replica: the agent's own.
     #[schema(value_type = String)]
     pub cluster: ClusterId,
-    /// The generation of the wish that this answers.
+    /// Generation of the desired state that was observed.
     pub generation: i64,
-    /// How it is doing: `{"state": …}` with `starting`, `running` (and `endpoints`), `restarting`
+    /// Observed state: `{"state": …}` with `starting`, `running` (and `endpoints`), `restarting`
     /// and `failed` (and a `reason`, with its code and fields in `detail`), `completed` or `gone`.
     #[schema(value_type = Object)]
     pub observed: Observed,
-    /// The last lines of its log, when it has ended.
+    /// Last lines of the replica's log once it has ended.
     #[serde(default)]
     #[schema(value_type = Vec<Object>)]
     pub tail: Vec<LogLine>,
@@ -99,79 +108,84 @@ impl From<agent::Report> for Report {
     }
 }
 
-/// What an agent has to say.
+/// Reports of an agent.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reports {
-    /// The reports, oldest first; at most 1000.
+    /// Reports, oldest first; at most 1000.
     pub reports: Vec<Report>,
 }
 
-/// A sign of life.
+/// Heartbeat of an agent.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Heartbeat {
-    /// The agent's version.
+    /// Agent version.
     pub version: String,
-    /// What it runs containers with.
+    /// Container runtime.
     pub runtime: String,
-    /// How much its one node has of each resource type.
+    /// Capacity of a single-node cluster, by resource type.
     #[schema(value_type = Option<BTreeMap<String, Amount>>)]
     pub capacity: Option<Resources>,
-    /// What its cluster is made of, instead of `capacity`.
+    /// Nodes of the cluster; replaces `capacity`.
     pub nodes: Option<Vec<NewNode>>,
 }
 
-/// What an agent should know.
+/// Response to a heartbeat.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub struct Pulse {
-    /// Its cluster.
+#[schema(as = Pulse)]
+pub struct HeartbeatResponse {
+    /// Cluster of the agent.
     #[schema(value_type = String)]
     pub cluster: ClusterId,
-    /// How soon the next sign of life is expected, in milliseconds.
+    /// Interval until the next heartbeat, in milliseconds.
     pub next_ms: u64,
-    /// Why the capacity that it reported was not taken over, if it was not.
+    /// Reason why the reported capacity was not applied, if it was not.
     pub capacity_kept: Option<String>,
 }
 
-/// A question about a log.
+/// Request to read a replica's log.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub struct LogAsk {
-    /// Names the question; answers carry it back.
+#[schema(as = LogAsk)]
+pub struct LogRequest {
+    /// Request ID; responses return it.
     pub id: u32,
-    /// Whose log.
-    pub replica: ReplicaName,
-    /// Where to begin: `"start"`, `{"last": 10}` or `{"after": "…"}`, the `next` of a line.
+    /// Replica whose log to read.
+    pub replica: ReplicaRef,
+    /// Start position: `"start"`, `{"last": 10}` or `{"after": "…"}`, the `next` of a line.
     #[schema(value_type = serde_json::Value)]
     pub from: LogsFrom,
-    /// Whether to go on as more is said.
+    /// Whether to keep streaming new lines.
     pub follow: bool,
 }
 
-/// Questions about logs.
+/// Pending log requests.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub struct LogAsks {
-    /// The questions; each is asked once.
-    pub items: Vec<LogAsk>,
+#[schema(as = LogAsks)]
+pub struct LogRequests {
+    /// Log requests; each is delivered once.
+    pub items: Vec<LogRequest>,
 }
 
-/// A part of the answer to a question.
+/// A chunk of log lines that answers a log request.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct LogPart {
-    /// The question's id.
+#[schema(as = LogPart)]
+pub struct LogChunk {
+    /// Request ID.
     pub id: u32,
-    /// The next lines; none to see whether somebody still listens.
+    /// Next lines; empty to check whether a client is still reading.
     #[schema(value_type = Vec<Object>)]
     pub lines: Vec<LogLine>,
-    /// Is this all?
+    /// Whether this is the last chunk.
     #[serde(default)]
     pub end: bool,
 }
 
-/// Whether to go on.
+/// Acknowledgement of a log chunk.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub struct LogPartTaken {
-    /// Does somebody still listen?
+#[schema(as = LogPartTaken)]
+pub struct LogChunkAck {
+    /// Whether a client is still reading.
     pub go_on: bool,
 }

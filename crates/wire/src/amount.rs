@@ -1,4 +1,4 @@
-//! Amounts of resources, as requests give them and answers show them.
+//! Resource amounts in requests and responses.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use model::{Quantity, Resources, cluster};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// An amount in a request: a number, or text such as `500m`, `4Gi` or ` 1`.
-// Only its schema is used: amounts are read by `model::Quantity`.
+/// Resource amount in a request: a number, or a quantity such as `500m`, `4Gi` or ` 1`.
+// Only the schema is used: `model::Quantity` parses amounts.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 #[expect(missing_docs, reason = "the names say it, and a schema would repeat it")]
@@ -16,16 +16,16 @@ pub enum Amount {
     Text(String),
 }
 
-/// How much there is of one resource type.
+/// Capacity of one resource type.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Capacity {
-    /// All there is.
+    /// Total capacity.
     #[schema(value_type = f64)]
     pub total: Quantity,
-    /// What is taken, by deployments or by hand.
+    /// Capacity used by deployments and manual reservations.
     #[schema(value_type = f64)]
     pub used: Quantity,
-    /// What can still be taken.
+    /// Free capacity.
     #[schema(value_type = f64)]
     pub free: Quantity,
 }
@@ -41,29 +41,29 @@ pub fn capacities(by_type: BTreeMap<String, cluster::Capacity>) -> BTreeMap<Stri
     by_type.into_iter().map(|(kind, capacity)| (kind, capacity.into())).collect()
 }
 
-/// Whether something would fit.
+/// Result of a capacity check.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Availability {
-    /// Is all of it free?
+    /// Whether the requested capacity is free.
     pub available: bool,
-    /// How much is missing of what.
+    /// Shortage by resource type.
     #[schema(value_type = BTreeMap<String, f64>)]
     pub missing: Resources,
 }
 
 impl Availability {
-    /// Whether `free` covers `request`.
-    pub fn of(request: &Resources, free: &Resources) -> Self {
+    /// Checks whether `free` covers `request`.
+    pub fn check(request: &Resources, free: &Resources) -> Self {
         let missing = request.shortage(free);
         Self { available: missing.is_empty(), missing }
     }
 }
 
-/// An amount of each resource type.
+/// Amounts by resource type.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ResourceRequest {
-    /// How much of each resource type.
+    /// Amounts by resource type.
     #[schema(value_type = BTreeMap<String, Amount>)]
     pub resources: Resources,
 }

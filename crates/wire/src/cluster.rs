@@ -4,7 +4,7 @@ pub mod request;
 
 use std::collections::BTreeMap;
 
-use model::reason::Coded as _;
+use model::reason::StatusReason as _;
 use model::{ClusterId, OrganizationId, Resources, Time, cluster};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -15,57 +15,59 @@ use crate::amount::{Amount, Capacity, capacities};
 /// A cluster.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Cluster {
-    /// Its id.
+    /// Unique identifier.
     #[schema(value_type = String)]
     pub id: ClusterId,
-    /// Who owns it; nobody when it is shared by all.
+    /// Owning organization; null when shared by all organizations.
     #[schema(value_type = Option<String>)]
     pub organization_id: Option<OrganizationId>,
-    /// Is it shared by all organizations?
+    /// Whether all organizations share it.
     pub shared: bool,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Where it is on its way: `accepted`, `provisioning`, `provisioned`, `waiting_for_agent`,
-    /// `ready`, `unreachable`, `failed`, `deprovisioning`, `cleanup`.
+    /// One of `accepted`, `provisioning`, `provisioned`, `waiting_for_agent`, `ready`,
+    /// `unreachable`, `failed`, `deprovisioning`, `cleanup`.
     pub status: String,
-    /// Why it has that status; empty if there is nothing to add.
+    /// Human-readable reason for the status; empty when there is nothing to add.
     pub status_reason: String,
-    /// The code of that reason, such as `InsufficientCapacity`: for programs, which never read messages.
+    /// Machine-readable reason code, such as `InsufficientCapacity`.
     #[serde(default)]
     #[schema(required)]
     pub reason_code: String,
-    /// Who serves it: `local` is this machine; `agent` is whoever runs `paddock agent` beside it;
-    /// `kubernetes` is a Kubernetes that there is; `terraform` is what a module makes.
+    /// How the cluster is provided: `local` (the server's machine), `agent` (a remote `paddock
+    /// agent`), `kubernetes` (an existing Kubernetes cluster) or `terraform` (created by a
+    /// Terraform module).
     pub provider: String,
-    /// What is known of its Kubernetes, if it is one.
+    /// Kubernetes settings; only with provider `kubernetes`.
     pub kubernetes: Option<Kubernetes>,
-    /// What is known of its Terraform module, if one makes it.
+    /// Terraform settings; only with provider `terraform`.
     pub terraform: Option<Terraform>,
-    /// Since when it takes nothing new and what is on it moves elsewhere, if it is being drained.
+    /// Time when draining began, if the cluster is draining. A draining cluster accepts no new
+    /// workloads and its workloads move to other clusters.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub draining_at: Option<Time>,
-    /// Whose machines it stands on.
+    /// Cloud provider.
     pub cloud_provider: String,
-    /// Where at the cloud provider it stands.
+    /// Region of the cloud provider.
     pub region: String,
-    /// What users wrote on it.
+    /// User-defined labels.
     pub labels: BTreeMap<String, String>,
-    /// What its agent last said of itself, if it speaks over the network.
-    pub agent: Option<Heard>,
-    /// How much it has of each resource type.
+    /// Last heartbeat of the cluster's remote agent, if it has one.
+    pub agent: Option<AgentHeartbeat>,
+    /// Capacity by resource type.
     pub capacity: BTreeMap<String, Capacity>,
-    /// What it is made of. What runs, runs on one of them.
+    /// Nodes. Every replica runs on one of them.
     pub nodes: Vec<Node>,
-    /// How many deployments are on it or pinned to it.
+    /// Number of deployments that run on the cluster or are pinned to it.
     pub deployments: i64,
-    /// Counts the changes of what users set; also its ETag.
+    /// Incremented by every change of the spec; also the ETag.
     pub generation: i64,
-    /// Who made it: `user:<id>` or `server`.
+    /// Creator: `user:<id>` or `server`.
     pub created_by: String,
-    /// When it was made.
+    /// Creation time.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Time,
-    /// When it last changed.
+    /// Time of the last change.
     #[schema(value_type = String, format = DateTime)]
     pub updated_at: Time,
 }
@@ -92,7 +94,7 @@ impl From<cluster::Cluster> for Cluster {
             cloud_provider: c.cloud_provider,
             region: c.region,
             labels: c.labels,
-            agent: c.agent.map(Heard::from),
+            agent: c.agent.map(AgentHeartbeat::from),
             capacity: capacities(c.capacity),
             nodes: c.nodes.into_iter().map(Node::from).collect(),
             deployments: c.deployments,
@@ -104,32 +106,33 @@ impl From<cluster::Cluster> for Cluster {
     }
 }
 
-/// What an agent last said of itself.
+/// Last heartbeat of an agent.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub struct Heard {
-    /// When it last spoke, give or take a few seconds.
+#[schema(as = Heard)]
+pub struct AgentHeartbeat {
+    /// Time of the last heartbeat, accurate to a few seconds.
     #[schema(value_type = String, format = DateTime)]
     pub at: Time,
-    /// Its version.
+    /// Agent version.
     pub version: String,
-    /// What it runs containers with.
+    /// Container runtime.
     pub runtime: String,
 }
 
-impl From<cluster::Heard> for Heard {
-    fn from(heard: cluster::Heard) -> Self {
+impl From<cluster::AgentHeartbeat> for AgentHeartbeat {
+    fn from(heard: cluster::AgentHeartbeat) -> Self {
         Self { at: heard.at, version: heard.version, runtime: heard.runtime }
     }
 }
 
-/// A part of a cluster.
+/// A node of a cluster.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Node {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What is written on it, beside its cluster's labels.
+    /// Labels in addition to the cluster's labels.
     pub labels: BTreeMap<String, String>,
-    /// How much it has of each resource type.
+    /// Capacity by resource type.
     pub capacity: BTreeMap<String, Capacity>,
 }
 
@@ -139,14 +142,14 @@ impl From<cluster::Node> for Node {
     }
 }
 
-/// A Kubernetes that there is.
+/// An existing Kubernetes cluster.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Kubernetes {
-    /// Which context of its kubeconfig.
+    /// Context of the kubeconfig.
     pub context: Option<String>,
-    /// Where the agent and what it runs live.
+    /// Namespace of the agent and its workloads.
     pub namespace: String,
-    /// The most that what runs there may ask for together.
+    /// Upper limit of the total resource requests in the namespace.
     #[schema(value_type = BTreeMap<String, Amount>)]
     pub quota: Resources,
 }
@@ -157,12 +160,12 @@ impl From<cluster::Kubernetes> for Kubernetes {
     }
 }
 
-/// What a Terraform module makes.
+/// A cluster created by a Terraform module.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Terraform {
-    /// The module.
+    /// Module name.
     pub module: String,
-    /// Its variables.
+    /// Module variables.
     #[schema(value_type = Object)]
     pub variables: Map<String, Value>,
 }
@@ -176,17 +179,18 @@ impl From<cluster::Terraform> for Terraform {
 /// A token for a cluster's agent.
 #[derive(Clone, Serialize, Deserialize, ToSchema)]
 pub struct ClusterToken {
-    /// The cluster that it is good for.
+    /// Cluster that the token grants access to.
     #[schema(value_type = String)]
     pub cluster_id: ClusterId,
-    /// Give it to `paddock agent`. It is shown only here.
+    /// Token for `paddock agent`. Returned only once.
     pub token: String,
 }
 
-/// How a new token comes to be.
+/// Options for a new agent token.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TokenRequest {
-    /// For how many seconds those of before are still good, from 0 to 604800 (a week); 60 by default.
+    /// Seconds during which previous tokens remain valid, from 0 to 604800 (one week). Defaults to
+    /// 60.
     pub overlap_secs: Option<u64>,
 }

@@ -1,44 +1,44 @@
-//! Users who may not have instances.
+//! Denied owners: users who may not own instances.
 
 use model::{Time, quota};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// A user who may not have instances.
+/// A user who may not own instances.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct DeniedOwner {
-    /// The user's name.
+    /// Username.
     pub owner: String,
-    /// Why.
+    /// Reason.
     pub reason: String,
-    /// Who said so.
+    /// User who added the entry.
     pub created_by: String,
-    /// When.
+    /// Creation time.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Time,
 }
 
 impl From<quota::DeniedOwner> for DeniedOwner {
-    fn from(of: quota::DeniedOwner) -> Self {
-        let quota::DeniedOwner { owner, reason, created_by, created_at } = of;
+    fn from(denied: quota::DeniedOwner) -> Self {
+        let quota::DeniedOwner { owner, reason, created_by, created_at } = denied;
         Self { owner, reason, created_by, created_at }
     }
 }
 
-/// Users who may not have instances.
+/// Users who may not own instances.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct DeniedOwners {
-    /// By name.
+    /// Denied owners, ordered by username.
     pub items: Vec<DeniedOwner>,
 }
 
-/// A user who shall not have instances.
+/// A user to deny instances.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewDeniedOwner {
-    /// The user's name.
+    /// Username.
     pub owner: String,
-    /// Why, for those who look at the list.
+    /// Reason, shown in the list.
     #[serde(default)]
     pub reason: String,
 }

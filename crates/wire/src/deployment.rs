@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::reason::Coded as _;
+use model::reason::StatusReason as _;
 use model::{ClusterId, DeploymentId, OrganizationId, Replica, Resources, Time, deployment};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -12,69 +12,70 @@ use crate::amount::Amount;
 /// A deployment.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Deployment {
-    /// Its id.
+    /// Unique identifier.
     #[schema(value_type = String)]
     pub id: DeploymentId,
-    /// The organization that it belongs to.
+    /// Owning organization.
     #[schema(value_type = String)]
     pub organization_id: OrganizationId,
-    /// Where it is, or must go; nothing while any cluster will do.
+    /// Cluster that hosts the deployment or that it is pinned to; null while any cluster is
+    /// eligible.
     #[schema(value_type = Option<String>)]
     pub cluster_id: Option<ClusterId>,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What it runs; without one it only holds its capacity.
+    /// Container image; without one, the deployment only reserves capacity.
     pub image: Option<String>,
-    /// What each replica needs.
+    /// Resources of each replica.
     #[schema(value_type = BTreeMap<String, f64>)]
     pub resources: Resources,
-    /// How many run.
+    /// Number of replicas.
     pub replicas: u32,
-    /// Higher goes first, and may make lower ones yield.
+    /// Priority. Higher values are placed first and may preempt lower ones.
     pub priority: i64,
     /// Environment variables.
     pub env: BTreeMap<String, String>,
-    /// What to run instead of the image's own command.
+    /// Command that replaces the image's command.
     pub command: Vec<String>,
-    /// The ports that it listens on.
+    /// Ports that the container listens on.
     pub ports: Vec<u16>,
-    /// What users wrote on it.
+    /// User-defined labels.
     pub labels: BTreeMap<String, String>,
-    /// What happens when its program ends by itself: `never`, `on_failure`, `always`.
+    /// Restart policy when the container exits: `never`, `on_failure` or `always`.
     pub restart: String,
-    /// How many seconds each replica runs; without limit when there is none.
+    /// Run time of each replica in seconds; null for no limit.
     pub run_for: Option<u32>,
-    /// Labels that the node of each replica (or its cluster) must have.
+    /// Labels that each replica's node or its cluster must have.
     pub node_selector: BTreeMap<String, String>,
-    /// Must each replica be on another node?
+    /// Whether every replica must run on a different node.
     pub anti_affinity: bool,
-    /// Where it is on its way: `queued`, `scheduled`, `starting`, `running`, `preempted`, `failed`,
-    /// `completed`, `deleting`.
+    /// One of `queued`, `scheduled`, `starting`, `running`, `preempted`, `failed`, `completed`,
+    /// `deleting`.
     pub status: String,
-    /// Why it has that status; empty if there is nothing to add.
+    /// Human-readable reason for the status; empty when there is nothing to add.
     pub status_reason: String,
-    /// The code of that reason, such as `InsufficientCapacity`: for programs, which never read messages.
+    /// Machine-readable reason code, such as `InsufficientCapacity`.
     #[serde(default)]
     #[schema(required)]
     pub reason_code: String,
-    /// Where on the cluster it runs.
+    /// Node that hosts the deployment.
     pub node: Option<String>,
-    /// Where it can be reached.
+    /// Addresses where it can be reached.
     pub endpoints: Vec<String>,
-    /// Counts the changes of what users set; also its ETag.
+    /// Incremented by every change of the spec; also the ETag.
     pub generation: i64,
-    /// Who made it: `user:<id>` or `server`.
+    /// Creator: `user:<id>` or `server`.
     pub created_by: String,
-    /// When it was made.
+    /// Creation time.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Time,
-    /// When it last changed.
+    /// Time of the last change.
     #[schema(value_type = String, format = DateTime)]
     pub updated_at: Time,
-    /// Since when it runs.
+    /// Time when it started running.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub started_at: Option<Time>,
-    /// Its replicas, by number; only where one deployment is asked for.
+    /// Replicas, ordered by number; only when a single deployment is requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replica_statuses: Option<Vec<ReplicaStatus>>,
 }
@@ -113,27 +114,27 @@ impl From<deployment::Deployment> for Deployment {
     }
 }
 
-/// One replica of a deployment.
+/// A replica of a deployment.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct ReplicaStatus {
-    /// Which; numbers are not used again.
+    /// Replica number; never reused.
     pub number: u32,
-    /// As a deployment's.
+    /// Status; same values as for deployments.
     pub status: String,
-    /// Why it has that status; empty if there is nothing to add.
+    /// Human-readable reason for the status; empty when there is nothing to add.
     pub status_reason: String,
-    /// The code of that reason, such as `InsufficientCapacity`: for programs, which never read messages.
+    /// Machine-readable reason code, such as `InsufficientCapacity`.
     #[serde(default)]
     #[schema(required)]
     pub reason_code: String,
-    /// The cluster whose capacity it holds.
+    /// Cluster whose capacity the replica holds.
     #[schema(value_type = Option<String>)]
     pub cluster_id: Option<ClusterId>,
-    /// The node whose capacity it holds.
+    /// Node whose capacity the replica holds.
     pub node: Option<String>,
-    /// Where it can be reached.
+    /// Addresses where it can be reached.
     pub endpoints: Vec<String>,
-    /// Since when it runs.
+    /// Time when it started running.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub started_at: Option<Time>,
 }
@@ -155,70 +156,69 @@ impl From<Replica> for ReplicaStatus {
     }
 }
 
-/// What waits.
+/// Pending deployments.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Queue {
-    /// First in line first: by priority, then by age.
+    /// Deployments in queue order: by priority, then by age.
     pub items: Vec<Deployment>,
 }
 
-/// A deployment to make.
+/// A deployment to create.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewDeployment {
-    /// Made from the image when it is left out.
+    /// Name; derived from the image if omitted.
     #[serde(default)]
     pub name: String,
-    /// `registry/name:tag`; without one the deployment only holds its capacity.
+    /// Container image, `registry/name:tag`; without one, the deployment only reserves capacity.
     pub image: Option<String>,
-    /// Where it must run; any cluster with room when it is left out.
+    /// Cluster to run on; any cluster with free capacity if omitted.
     pub cluster_id: Option<String>,
-    /// What each replica needs.
+    /// Resources of each replica.
     #[schema(value_type = BTreeMap<String, Amount>)]
     pub resources: Resources,
-    /// Higher goes first, and may make lower ones yield. 0 when it is left out.
+    /// Priority. Higher values are placed first and may preempt lower ones. Defaults to 0.
     #[serde(default)]
     pub priority: i64,
-    /// How many run; 1 when it is left out.
+    /// Number of replicas; defaults to 1.
     #[schema(minimum = 1, maximum = 1000)]
     pub replicas: Option<u32>,
     /// Environment variables.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// What to run instead of the image's own command.
+    /// Command that replaces the image's command.
     #[serde(default)]
     pub command: Vec<String>,
-    /// The ports that it listens on.
+    /// Ports that the container listens on.
     #[serde(default)]
     pub ports: Vec<u16>,
-    /// What users wrote on it.
+    /// User-defined labels.
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
-    /// What happens when its program ends by itself: `never`, `on_failure` (when it is left out),
-    /// `always`.
+    /// Restart policy when the container exits: `never`, `on_failure` (the default) or `always`.
     pub restart: Option<String>,
-    /// How many seconds each replica runs; then it is completed.
+    /// Run time of each replica in seconds, after which it completes.
     #[schema(minimum = 1)]
     pub run_for: Option<u32>,
-    /// Labels that the node of each replica (or its cluster) must have.
+    /// Labels that each replica's node or its cluster must have.
     #[serde(default)]
     pub node_selector: BTreeMap<String, String>,
-    /// Must each replica be on another node?
+    /// Whether every replica must run on a different node.
     #[serde(default)]
     pub anti_affinity: bool,
 }
 
-/// What of a deployment shall change.
+/// Fields to update.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeploymentChange {
-    /// Its new name.
+    /// New name.
     pub name: Option<String>,
-    /// Higher goes first, and may make lower ones yield.
+    /// Priority. Higher values are placed first and may preempt lower ones.
     pub priority: Option<i64>,
-    /// All its labels from now on.
+    /// Labels; replaces all existing labels.
     pub labels: Option<BTreeMap<String, String>>,
-    /// How many run. Those that are too many are stopped, those that are missing are placed.
+    /// Number of replicas. Excess replicas are stopped, missing ones are placed.
     #[schema(minimum = 1, maximum = 1000)]
     pub replicas: Option<u32>,
 }

@@ -6,7 +6,7 @@ pub mod request;
 
 use std::collections::BTreeMap;
 
-use model::reason::Coded as _;
+use model::reason::StatusReason as _;
 use model::{EnvironmentId, OrganizationId, Time, UserId, environment};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -14,108 +14,108 @@ use utoipa::ToSchema;
 
 use crate::resource::Resource;
 
-/// An environment. Its resources, and where they say how they are, are left out in lists.
+/// An environment. Lists omit its resources and status endpoints.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Environment {
-    /// Its id.
+    /// Unique identifier.
     #[schema(value_type = String)]
     pub id: EnvironmentId,
-    /// Who owns it.
+    /// Owning organization.
     #[schema(value_type = String)]
     pub organization_id: OrganizationId,
-    /// Its name, unique in its organization.
+    /// Name, unique in the organization.
     pub name: String,
-    /// What it is for.
+    /// Description.
     pub description: String,
-    /// What users wrote on it.
+    /// User-defined tags.
     pub tags: BTreeMap<String, String>,
-    /// The templates that it is made from, `name@version`.
+    /// Templates that the environment is created from, as `name@version`.
     pub templates: Vec<String>,
-    /// What was set, without defaults.
+    /// Parameter values that were set, without defaults.
     #[schema(value_type = Object)]
     pub parameters: Map<String, Value>,
-    /// What is done when a resource is not as it was made: `report` or `repair`.
+    /// Action on drift: `report` or `repair`.
     pub on_drift: String,
-    /// Where it is on its way: `deploying`, `validating`, `deployed`, `failed`, `destroying`, `destroyed`.
+    /// One of `deploying`, `validating`, `deployed`, `failed`, `destroying`, `destroyed`.
     pub status: String,
-    /// The same as people say it.
+    /// Status as display text.
     pub status_words: String,
-    /// Why it has that status; empty if there is nothing to add.
+    /// Human-readable reason for the status; empty when there is nothing to add.
     pub status_reason: String,
-    /// The code of that reason, such as `InsufficientCapacity`: for programs, which never read messages.
+    /// Machine-readable reason code, such as `InsufficientCapacity`.
     #[serde(default)]
     #[schema(required)]
     pub reason_code: String,
-    /// Since when.
+    /// Time of the last status change.
     #[schema(value_type = String, format = DateTime)]
     pub status_since: Time,
-    /// How much of what is to be done is done, in percent.
+    /// Progress of the running operation in percent.
     pub progress: i64,
-    /// Where its users begin.
+    /// Entry points for users of the environment.
     pub entry_points: Vec<String>,
-    /// Where its resources say whether they work.
+    /// Health endpoints of the resources.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status_endpoints: Option<Vec<StatusEndpoint>>,
-    /// Was it asked to stop what goes on?
+    /// Whether a cancellation was requested.
     pub cancelling: bool,
-    /// When it shall be destroyed; null if nothing is planned.
+    /// Time when the environment is to be destroyed; null if none is set.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub destroy_at: Option<Time>,
-    /// Who asked for it.
+    /// User who created the environment.
     #[schema(value_type = String)]
     pub created_by: UserId,
-    /// Counts the changes of what users set; also its ETag.
+    /// Incremented by every change of the spec; also the ETag.
     pub generation: i64,
-    /// When it was asked for.
+    /// Creation time.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Time,
-    /// When it last changed.
+    /// Time of the last change.
     #[schema(value_type = String, format = DateTime)]
     pub updated_at: Time,
-    /// When it was gone.
+    /// Time when the environment was destroyed.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub destroyed_at: Option<Time>,
-    /// Its resources, by name.
+    /// Resources, ordered by name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<Vec<Resource>>,
 }
 
-/// Where a resource says whether it works.
+/// Health endpoint of a resource.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct StatusEndpoint {
-    /// The resource's name.
+    /// Resource name.
     pub resource: String,
-    /// The address that answers.
+    /// URL of the health check.
     pub url: String,
 }
 
 impl From<environment::Environment> for Environment {
-    /// Without its resources.
-    fn from(of: environment::Environment) -> Self {
+    /// Converts without the resources.
+    fn from(environment: environment::Environment) -> Self {
         Self {
-            id: of.id,
-            organization_id: of.organization_id,
-            name: of.name,
-            description: of.description,
-            tags: of.tags,
-            templates: of.templates,
-            parameters: of.parameters,
-            on_drift: of.on_drift.to_string(),
-            status: of.status.to_string(),
-            status_words: of.status.words().to_owned(),
-            status_reason: of.reason.to_string(),
-            reason_code: of.reason.code().to_owned(),
-            status_since: of.status_since,
-            progress: of.progress,
-            entry_points: of.entry_points,
+            id: environment.id,
+            organization_id: environment.organization_id,
+            name: environment.name,
+            description: environment.description,
+            tags: environment.tags,
+            templates: environment.templates,
+            parameters: environment.parameters,
+            on_drift: environment.on_drift.to_string(),
+            status: environment.status.to_string(),
+            status_words: environment.status.label().to_owned(),
+            status_reason: environment.reason.to_string(),
+            reason_code: environment.reason.code().to_owned(),
+            status_since: environment.status_since,
+            progress: environment.progress,
+            entry_points: environment.entry_points,
             status_endpoints: None,
-            cancelling: of.is_cancelled,
-            destroy_at: of.destroy_at,
-            created_by: of.created_by,
-            generation: of.generation,
-            created_at: of.created_at,
-            updated_at: of.updated_at,
-            destroyed_at: of.destroyed_at,
+            cancelling: environment.is_cancelled,
+            destroy_at: environment.destroy_at,
+            created_by: environment.created_by,
+            generation: environment.generation,
+            created_at: environment.created_at,
+            updated_at: environment.updated_at,
+            destroyed_at: environment.destroyed_at,
             resources: None,
         }
     }

@@ -5,29 +5,29 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::page::cut;
+use crate::page::truncate;
 
-/// One change of one subject.
+/// A change of a subject.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Event {
-    /// Its place in the log.
+    /// Sequence number in the log.
     pub seq: i64,
-    /// When it happened.
+    /// Time of the change.
     #[schema(value_type = String, format = DateTime)]
     pub at: Time,
-    /// Whose subject it is; nobody for what is shared.
+    /// Organization that owns the subject; null for shared subjects.
     #[schema(value_type = Option<String>)]
     pub organization_id: Option<OrganizationId>,
-    /// Who did it: `user:<id>`, `anonymous`, `worker:<name>`, `agent` or `server`.
+    /// Actor: `user:<id>`, `anonymous`, `worker:<name>`, `agent` or `server`.
     pub actor: String,
-    /// What kind of subject changed.
+    /// Kind of the subject.
     pub kind: String,
-    /// The subject's id.
+    /// ID of the subject.
     pub subject: String,
-    /// `kind.change`, for example `deployment.preempted`.
+    /// Event type, `kind.change`, for example `deployment.preempted`.
     #[serde(rename = "type")]
     pub change: String,
-    /// The subject's state after the change, without secrets.
+    /// State of the subject after the change, without secrets.
     #[schema(value_type = Object)]
     pub data: Value,
 }
@@ -47,20 +47,21 @@ impl From<model::event::Event> for Event {
     }
 }
 
-/// A part of the log.
+/// A page of the event log.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct EventList {
-    /// The events, oldest first.
+    /// Events, oldest first.
     pub items: Vec<Event>,
-    /// Give this as `after` to get the next part; nothing if this was the last.
+    /// Cursor of the next page; pass it as `after`. Null on the last page.
     pub next: Option<i64>,
 }
 
 impl EventList {
-    /// The first `limit` of `found`, which holds one more if the log goes on.
-    pub fn new(mut found: Vec<model::event::Event>, limit: i64) -> Self {
-        let has_more = cut(&mut found, limit);
-        let next = found.last().filter(|_| has_more).map(|event| event.seq);
-        Self { items: found.into_iter().map(Event::from).collect(), next }
+    /// Creates a page from the first `limit` events of `found`, which holds one more if the log
+    /// continues.
+    pub fn new(mut events: Vec<model::event::Event>, limit: i64) -> Self {
+        let has_more = truncate(&mut events, limit);
+        let next = events.last().filter(|_| has_more).map(|event| event.seq);
+        Self { items: events.into_iter().map(Event::from).collect(), next }
     }
 }

@@ -1,22 +1,22 @@
-//! Executors: what can carry out resources on a server.
+//! Executors: the backends that apply resources.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// All executors.
+/// List of executors.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct ExecutorList {
-    /// The executors, in the order of their names.
+    /// Executors, ordered by name.
     pub items: Vec<Executor>,
 }
 
-/// Somebody who carries out resources.
+/// A backend that applies resources.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Executor {
-    /// As templates name it.
+    /// Name in templates.
     pub name: String,
-    /// Can it be used on this server?
+    /// Whether the executor can be used on this server.
     pub available: bool,
-    /// Which setting it lacks, if it can't.
+    /// Missing setting, if the executor is not available.
     pub reason: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Why a deployment waits, and what would happen if one were asked for.
+//! Placement explanations of deployments, and dry runs of new ones.
 
 use std::collections::HashMap;
 
@@ -7,75 +7,77 @@ use model::{ClusterId, DeploymentId, OrganizationId, Resources, Time, Xid};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::word;
+use crate::variant;
 
-/// The organization that asks, and whose the units are that it may hear of: others' are only counted.
+/// The requesting organization. Responses name its own units and only count those of others.
 #[derive(Debug, Clone, Copy)]
 pub struct Viewer<'a> {
-    /// The organization that asks.
+    /// The requesting organization.
     pub organization: OrganizationId,
-    /// The organizations of the units, by the id of the deployment.
+    /// Organizations of the units, by deployment ID.
     pub owners: &'a HashMap<Xid, OrganizationId>,
 }
 
-/// Why a deployment is where it is.
+/// Placement explanation of a deployment.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct DeploymentExplanation {
-    /// The deployment.
+    /// Deployment.
     #[schema(value_type = String)]
     pub deployment_id: DeploymentId,
-    /// When this was so.
+    /// Time of the explanation.
     #[schema(value_type = String, format = DateTime)]
     pub at: Time,
-    /// Where it is on its way.
+    /// Status.
     pub status: String,
-    /// Why it has that status; empty if there is nothing to add.
+    /// Human-readable reason for the status; empty when there is nothing to add.
     pub status_reason: String,
-    /// The code of that reason, such as `InsufficientCapacity`: for programs, which never read messages.
+    /// Machine-readable reason code, such as `InsufficientCapacity`.
     #[serde(default)]
     #[schema(required)]
     pub reason_code: String,
-    /// Its replicas, by number; the first 100.
+    /// Replicas, ordered by number; at most 100.
     pub replicas: Vec<ReplicaExplanation>,
 }
 
-/// Why a replica is where it is.
+/// Placement explanation of a replica.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct ReplicaExplanation {
-    /// Which.
+    /// Replica number.
     pub number: u32,
-    /// `placed`, `stopping`, `not_now` or `never`: no node that it may use is large enough.
+    /// One of `placed`, `stopping`, `not_now`, or `never` (no eligible node is large enough).
     pub verdict: String,
-    /// Why it waits: `short` of room, `behind` others who ask for the same, `yielding`: others stop
-    /// for it, `budget`: its organization has displaced as many as it may in an hour, `never`.
+    /// Cause of the wait: `short` (insufficient capacity), `behind` (others are ahead in the
+    /// queue), `yielding` (preemption victims are stopping), `budget` (the organization's hourly
+    /// preemption budget is used up), `never`.
     pub wait: Option<String>,
-    /// Its place in the queue, from 1.
+    /// Position in the queue, starting at 1.
     pub position: Option<usize>,
-    /// The cluster where it is, or where room is kept for it.
+    /// Cluster where the replica runs or where capacity is reserved for it.
     #[schema(value_type = Option<String>)]
     pub cluster_id: Option<ClusterId>,
-    /// The node there.
+    /// Node on that cluster.
     pub node: Option<String>,
-    /// What is missing, on the nodes where that is least.
+    /// Shortages on the nodes with the smallest shortage.
     pub shortages: Vec<NodeShortage>,
-    /// Which of the organization's own would have to end first, the soonest first.
+    /// Replicas of the organization that must end first, soonest first.
     pub blockers: Vec<Blocker>,
-    /// How many of others' would have to end, too.
+    /// Number of other organizations' replicas that must end as well.
     pub other_blockers: usize,
-    /// When it can start if all ends as planned (`run_for`) and nobody before it takes the room.
+    /// Earliest start if all blockers end as planned (`run_for`) and nothing ahead in the queue
+    /// takes the capacity.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub earliest: Option<Time>,
 }
 
 impl ReplicaExplanation {
-    /// What `viewer` may know of it.
+    /// Creates the explanation, limited to what `viewer` may see.
     pub fn new(explanation: Explanation, viewer: Viewer<'_>) -> Self {
         let (blockers, other_blockers) = viewer.own_and_others(&explanation.blockers);
         let (cluster_id, node) = explanation.place.as_ref().map(parts).unzip();
         Self {
             number: explanation.unit.replica,
-            verdict: word(explanation.verdict),
-            wait: explanation.wait.map(word),
+            verdict: variant(explanation.verdict),
+            wait: explanation.wait.map(variant),
             position: explanation.position,
             cluster_id,
             node,
@@ -87,18 +89,18 @@ impl ReplicaExplanation {
     }
 }
 
-/// What is missing on one node.
+/// Shortage on one node.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct NodeShortage {
-    /// Its cluster.
+    /// Cluster of the node.
     #[schema(value_type = String)]
     pub cluster_id: ClusterId,
-    /// Its name there.
+    /// Node name.
     pub node: String,
-    /// How much of what; nothing if only labels or other replicas are in the way.
+    /// Missing amounts; empty if only labels or anti-affinity exclude the node.
     #[schema(value_type = BTreeMap<String, f64>)]
     pub missing: Resources,
-    /// Is it too small, even when empty?
+    /// Whether the node is too small even when empty.
     pub too_small: bool,
 }
 
@@ -114,18 +116,18 @@ fn parts(place: &Place) -> (ClusterId, String) {
     (place.cluster, place.node.to_string())
 }
 
-/// Somebody who is in the way.
+/// A replica that occupies the needed capacity.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Blocker {
-    /// The deployment.
+    /// Deployment.
     #[schema(value_type = String)]
     pub deployment_id: DeploymentId,
-    /// Which of its replicas.
+    /// Replica number.
     pub replica: u32,
 }
 
 impl Viewer<'_> {
-    /// The viewer's own units by name, and the number of the others.
+    /// Splits `units` into the viewer's own and the number of others.
     fn own_and_others(&self, units: &[UnitId]) -> (Vec<Blocker>, usize) {
         let is_own = |unit: &&UnitId| self.owners.get(&unit.owner) == Some(&self.organization);
         let name = |unit: &UnitId| Blocker {
@@ -138,44 +140,46 @@ impl Viewer<'_> {
     }
 }
 
-/// What would happen if a deployment were asked for now.
+/// Dry run of a new deployment.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub struct Forecast {
-    /// Always true: nothing was done.
+#[schema(as = Forecast)]
+pub struct DryRun {
+    /// Always true: nothing was created.
     pub dry_run: bool,
-    /// When this would be so.
+    /// Time of the dry run.
     #[schema(value_type = String, format = DateTime)]
     pub at: Time,
-    /// Its replicas, by number; the first 100.
-    pub replicas: Vec<ReplicaForecast>,
+    /// Replicas, ordered by number; at most 100.
+    pub replicas: Vec<ReplicaDryRun>,
 }
 
-/// What would become of a replica.
+/// Dry-run result for a replica.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub struct ReplicaForecast {
-    /// Which.
+#[schema(as = ReplicaForecast)]
+pub struct ReplicaDryRun {
+    /// Replica number.
     pub number: u32,
-    /// `start` at once, `displace` others first, or `wait`.
+    /// `start` (immediately), `displace` (after preempting others) or `wait`.
     pub outcome: String,
-    /// The cluster where it would go.
+    /// Cluster where the replica would be placed.
     #[schema(value_type = Option<String>)]
     pub cluster_id: Option<ClusterId>,
-    /// The node there.
+    /// Node on that cluster.
     pub node: Option<String>,
-    /// Which of the organization's own would have to yield.
+    /// Replicas of the organization that would be preempted.
     pub victims: Vec<Blocker>,
-    /// How many of others' would have to yield, too.
+    /// Number of other organizations' replicas that would be preempted as well.
     pub other_victims: usize,
-    /// Why it would wait; one entry if it would.
+    /// Explanation of the wait; at most one entry.
     pub waits: Vec<ReplicaExplanation>,
 }
 
-impl ReplicaForecast {
-    /// What `viewer` may know of it.
+impl ReplicaDryRun {
+    /// Creates the result, limited to what `viewer` may see.
     pub fn new(number: u32, outcome: Outcome, viewer: Viewer<'_>) -> Self {
         let (outcome, place, victims, waits) = match outcome {
             Outcome::Start { place } => ("start", Some(place), Vec::new(), None),
-            Outcome::Displace { place, victims } => ("displace", Some(place), victims, None),
+            Outcome::Preempt { place, victims } => ("displace", Some(place), victims, None),
             Outcome::Wait { explanation } => ("wait", None, Vec::new(), Some(explanation)),
         };
         let (cluster_id, node) = place.as_ref().map(parts).unzip();

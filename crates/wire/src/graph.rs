@@ -6,14 +6,14 @@ use utoipa::ToSchema;
 
 use crate::search::href;
 
-/// What depends on what, around a subject.
+/// Dependency graph of a subject.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Graph {
-    /// The subject, and what was reached from it: nearest first, 2000 at most.
+    /// The subject and the nodes reached from it, nearest first; at most 2000.
     pub nodes: Vec<Node>,
-    /// Who needs what.
+    /// Dependencies.
     pub edges: Vec<Edge>,
-    /// Is there more than is shown?
+    /// Whether the graph was truncated.
     pub truncated: bool,
 }
 
@@ -21,57 +21,57 @@ pub struct Graph {
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[schema(as = GraphNode)]
 pub struct Node {
-    /// Its id.
+    /// Unique identifier.
     #[schema(value_type = String)]
     pub id: Xid,
-    /// What it is.
+    /// Kind of the subject.
     pub kind: String,
-    /// Its name; a template's is `name@version`.
+    /// Name; `name@version` for templates.
     pub name: String,
-    /// Where it is on its way, if it has one.
+    /// Status, if the subject has one.
     pub status: Option<String>,
-    /// Where it is in this API.
+    /// Path in this API.
     pub href: String,
 }
 
-/// One subject needs another.
+/// A dependency between two subjects.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[schema(as = GraphEdge)]
 pub struct Edge {
-    /// The id of who needs.
+    /// ID of the dependent subject.
     #[schema(value_type = String)]
     pub from: Xid,
-    /// The id of what is needed.
+    /// ID of the dependency.
     #[schema(value_type = String)]
     pub to: Xid,
-    /// Why, as words between the two: `runs on`.
+    /// Relationship, as a phrase between the two names: `runs on`.
     pub why: String,
 }
 
 impl From<graph::Graph> for Graph {
-    fn from(of: graph::Graph) -> Self {
+    fn from(graph: graph::Graph) -> Self {
         Self {
-            nodes: of.nodes.into_iter().map(Node::from).collect(),
-            edges: of.edges.into_iter().map(Edge::from).collect(),
-            truncated: of.is_truncated,
+            nodes: graph.nodes.into_iter().map(Node::from).collect(),
+            edges: graph.edges.into_iter().map(Edge::from).collect(),
+            truncated: graph.is_truncated,
         }
     }
 }
 
 impl From<graph::Node> for Node {
-    fn from(of: graph::Node) -> Self {
+    fn from(node: graph::Node) -> Self {
         Self {
-            href: href(of.kind, of.id, &of.name),
-            id: of.id,
-            kind: of.kind.to_string(),
-            name: of.name,
-            status: of.status,
+            href: href(node.kind, node.id, &node.name),
+            id: node.id,
+            kind: node.kind.to_string(),
+            name: node.name,
+            status: node.status,
         }
     }
 }
 
 impl From<graph::Edge> for Edge {
-    fn from(of: graph::Edge) -> Self {
-        Self { from: of.from, to: of.to, why: of.why.to_string() }
+    fn from(edge: graph::Edge) -> Self {
+        Self { from: edge.from, to: edge.to, why: edge.relation.to_string() }
     }
 }

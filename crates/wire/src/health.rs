@@ -1,4 +1,4 @@
-//! The service about itself.
+//! Server information and health.
 
 use std::borrow::Cow;
 
@@ -6,51 +6,51 @@ use model::Time;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What runs here.
+/// Server information.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Info {
     /// Always `paddock`.
     pub name: Cow<'static, str>,
     /// The version of Paddock.
     pub version: Cow<'static, str>,
-    /// The commit that it was built from, if that was known.
+    /// Commit that the server was built from, if known.
     pub commit: Cow<'static, str>,
-    /// Since when this server runs.
+    /// Time when the server started.
     #[schema(value_type = String, format = DateTime)]
     pub started_at: Time,
     /// `sqlite` or `postgresql`.
     pub database: Cow<'static, str>,
-    /// What runs containers here.
+    /// Container runtime of the server.
     pub runtime: String,
 }
 
-/// How it is doing.
+/// Health of the server.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Health {
     /// `healthy` or `unhealthy`.
     pub status: Cow<'static, str>,
-    /// Each part; only with `type=detailed`.
+    /// Components; only with `type=detailed`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checks: Option<Vec<HealthCheck>>,
 }
 
-/// How one part is doing.
+/// Health of one component.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct HealthCheck {
-    /// Which part: `database`, `work queue`, `agent`, or a foreign system.
+    /// Component: `database`, `work queue`, `agent`, or an external system.
     pub name: String,
     /// `healthy` or `unhealthy`.
     pub status: Cow<'static, str>,
-    /// What was found, as a sentence.
+    /// Result of the check.
     pub detail: String,
 }
 
-/// An answer to a ping.
+/// Response to a ping.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Pong {
     /// Always `pong`.
     pub response: Cow<'static, str>,
-    /// The server's time.
+    /// Server time.
     #[schema(value_type = String, format = DateTime)]
     pub at: Time,
 }

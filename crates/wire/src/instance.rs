@@ -1,6 +1,6 @@
 //! Instances of managed services.
 
-use model::reason::Coded as _;
+use model::reason::StatusReason as _;
 use model::{ClusterId, InstanceId, OrganizationId, Time, instance};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -9,57 +9,57 @@ use utoipa::ToSchema;
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[schema(as = ManagedInstance)]
 pub struct Instance {
-    /// Its id.
+    /// Unique identifier.
     #[schema(value_type = String)]
     pub id: InstanceId,
-    /// The kind of service.
+    /// Kind of service.
     pub kind: String,
-    /// The organization that it belongs to.
+    /// Owning organization.
     #[schema(value_type = String)]
     pub organization_id: OrganizationId,
-    /// Who has it, by user name.
+    /// Owner, by username.
     pub owner: String,
-    /// Its name, unique among its kind in the organization.
+    /// Name, unique among instances of the same kind in the organization.
     pub name: String,
-    /// The cloud provider.
+    /// Cloud provider.
     pub cloud_provider: String,
-    /// The region there.
+    /// Region of the cloud provider.
     pub region: String,
-    /// Does it span zones?
+    /// Whether the instance spans availability zones.
     pub multi_az: bool,
-    /// Its type and size: `standard.x1`.
+    /// Instance type and size: `standard.x1`.
     pub plan: String,
-    /// How it is paid for.
+    /// Billing model.
     pub billing_model: String,
-    /// Must its clients sign in again from time to time?
+    /// Whether clients must reauthenticate periodically.
     pub reauthentication: bool,
-    /// Where it is on its way: `accepted`, `preparing`, `provisioning`, `ready`, `failed`, `deprovision`,
+    /// One of `accepted`, `preparing`, `provisioning`, `ready`, `failed`, `deprovision`,
     /// `deleting`, `suspending`, `suspended`, `resuming`.
     pub status: String,
-    /// Why it has that status; empty if there is nothing to add.
+    /// Human-readable reason for the status; empty when there is nothing to add.
     pub status_reason: String,
-    /// The code of that reason, such as `InsufficientCapacity`: for programs, which never read messages.
+    /// Machine-readable reason code, such as `InsufficientCapacity`.
     #[serde(default)]
     #[schema(required)]
     pub reason_code: String,
-    /// The cluster that it is on.
+    /// Cluster that hosts it.
     #[schema(value_type = Option<String>)]
     pub cluster_id: Option<ClusterId>,
-    /// Its name in the domain name system.
+    /// DNS name.
     pub host: Option<String>,
-    /// Where it can be reached.
+    /// Addresses where it can be reached.
     pub endpoints: Vec<String>,
-    /// The version that runs.
+    /// Running version.
     pub version: Option<String>,
-    /// When it ends, if it does.
+    /// Expiry time, if the instance expires.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Time>,
-    /// Counts the changes of what users set; also its ETag.
+    /// Incremented by every change of the spec; also the ETag.
     pub generation: i64,
-    /// When it was asked for.
+    /// Creation time.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Time,
-    /// When it last changed.
+    /// Time of the last change.
     #[schema(value_type = String, format = DateTime)]
     pub updated_at: Time,
 }
@@ -93,40 +93,40 @@ impl From<instance::Instance> for Instance {
     }
 }
 
-/// An instance to make. What is left out is chosen.
+/// An instance to create. Omitted fields are chosen automatically.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = NewManagedInstance)]
 pub struct NewInstance {
-    /// The kind of service; `GET /api/v1/kinds` lists them.
+    /// Kind of service; `GET /api/v1/kinds` lists them.
     pub kind: String,
-    /// Its name: a-z, 0-9 and -; begins with a letter, and does not end with -.
+    /// Name: `a-z`, `0-9` and `-`; starts with a letter and does not end with `-`.
     pub name: String,
-    /// Type and size, such as `standard.x1`; by quota when it is left out.
+    /// Instance type and size, such as `standard.x1`; chosen by quota if omitted.
     pub plan: Option<String>,
-    /// The cloud provider; the kind's default when it is left out.
+    /// Cloud provider; defaults to the kind's default.
     pub cloud_provider: Option<String>,
-    /// The region; the cloud provider's default when it is left out.
+    /// Region; defaults to the cloud provider's default.
     pub region: Option<String>,
-    /// How it is paid for; by quota when it is left out.
+    /// Billing model; chosen by quota if omitted.
     pub billing_model: Option<String>,
-    /// Through which marketplace; needs `billing_cloud_account_id`.
+    /// Marketplace; requires `billing_cloud_account_id`.
     pub marketplace: Option<String>,
-    /// From which account there.
+    /// Account in the marketplace.
     pub billing_cloud_account_id: Option<String>,
-    /// The organization's own cluster that it shall be on.
+    /// Cluster of the organization to place the instance on.
     pub cluster_id: Option<String>,
-    /// Must its clients sign in again from time to time? True when it is left out.
+    /// Whether clients must reauthenticate periodically. Defaults to true.
     pub reauthentication: Option<bool>,
 }
 
-/// What of an instance shall change.
+/// Fields to update.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = ManagedInstanceChange)]
 pub struct InstanceChange {
-    /// Its new owner, by user name: a member of the same organization.
+    /// New owner, by username: a member of the same organization.
     pub owner: Option<String>,
-    /// Must its clients sign in again from time to time?
+    /// Whether clients must reauthenticate periodically.
     pub reauthentication: Option<bool>,
 }

@@ -1,4 +1,4 @@
-//! Invites: single-use codes that bring a new user into an organization.
+//! Invites: single-use codes that add a user to an organization.
 
 use model::{InviteId, OrganizationId, Time, UserId};
 use serde::{Deserialize, Serialize};
@@ -7,42 +7,43 @@ use utoipa::ToSchema;
 /// An invite.
 #[derive(Clone, Serialize, Deserialize, ToSchema)]
 pub struct Invite {
-    /// Its id.
+    /// Unique identifier.
     #[schema(value_type = String)]
     pub id: InviteId,
-    /// The organization that invites.
+    /// Inviting organization.
     #[schema(value_type = String)]
     pub organization_id: OrganizationId,
-    /// Can it be used now?
+    /// Whether the invite can be redeemed.
     pub active: bool,
-    /// Was it used, or is its time over? Used and merely expired differ by `used_by`.
+    /// Whether the invite was redeemed or has expired. `used_by` tells the two apart.
     pub expired: bool,
-    /// The username of who used it since it was last opened.
+    /// Username of the user who redeemed the invite since it was last renewed.
     pub used_by: Option<String>,
-    /// When it was last used.
+    /// Time of the last redemption.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub used_at: Option<Time>,
-    /// How often it was used in all.
+    /// Number of redemptions.
     pub times_used: i64,
-    /// The id of the user who made it.
+    /// ID of the user who created the invite.
     #[schema(value_type = String)]
     pub created_by: UserId,
-    /// When it was made.
+    /// Creation time.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Time,
-    /// When it stops working.
+    /// Expiry time.
     #[schema(value_type = String, format = DateTime)]
     pub expires_at: Time,
-    /// The code itself; only in the answer that made it.
+    /// Invite code; only in the response to its creation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// All its uses, oldest first; only when one invite is asked for.
+    /// Redemptions, oldest first; only when a single invite is requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uses: Option<Vec<InviteUse>>,
 }
 
 impl Invite {
-    /// The invite as it is at `now`; `used_by` is the username of who used it.
+    /// Creates the view of `invite` at `now`; `used_by` is the username of the user who redeemed
+    /// it.
     pub fn new(invite: &model::invite::Invite, used_by: Option<String>, now: Time) -> Self {
         let expired = invite.is_expired(now);
         Self {
@@ -62,63 +63,64 @@ impl Invite {
     }
 }
 
-/// One use of an invite.
+/// A redemption of an invite.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct InviteUse {
-    /// Who joined.
+    /// ID of the user who joined.
     #[schema(value_type = String)]
     pub user_id: UserId,
-    /// By which name.
+    /// Username of the user who joined.
     pub username: String,
-    /// When.
+    /// Time of the redemption.
     #[schema(value_type = String, format = DateTime)]
     pub used_at: Time,
 }
 
-/// How an invite's code is doing.
+/// Status of an invite code.
 #[derive(Clone, Serialize, Deserialize, ToSchema)]
 pub struct InviteStatus {
-    /// The invite's code.
+    /// Invite code.
     pub code: String,
-    /// Can it be used now?
+    /// Whether the invite can be redeemed.
     pub active: bool,
-    /// Was it used, or is its time over?
+    /// Whether the invite was redeemed or has expired.
     pub expired: bool,
-    /// The username of who used it.
+    /// Username of the user who redeemed the invite.
     pub used_by: Option<String>,
-    /// When it stops working.
+    /// Expiry time.
     #[schema(value_type = String, format = DateTime)]
     pub expires_at: Time,
-    /// The name of the organization that invites.
+    /// Name of the inviting organization.
     pub organization: String,
 }
 
-/// How long a code shall work.
+/// Lifetime of an invite.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct InviteLife {
-    /// In seconds; seven days when it is left out.
+#[schema(as = InviteLife)]
+pub struct NewInvite {
+    /// Lifetime in seconds. Defaults to seven days.
     pub expires_in: Option<i64>,
 }
 
-/// A code.
+/// An invite code.
 #[derive(Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InviteCode {
-    /// The invite's code.
+    /// Invite code.
     pub code: String,
 }
 
-/// Who joins.
+/// Redemption of an invite: creates a user in the inviting organization.
 #[derive(Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Redemption {
-    /// The invite's code.
+    /// Invite code.
     pub code: String,
-    /// The name to sign in with, unique when case is ignored.
+    /// Username, unique ignoring case.
     pub username: String,
-    /// The password: any text that is long enough.
+    /// Password of at least the configured minimum length.
     pub password: String,
-    /// The name that others see; the username when it is left out.
+    /// Display name; defaults to the username.
     pub display_name: Option<String>,
 }

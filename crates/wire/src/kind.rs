@@ -4,93 +4,93 @@ use model::{Resources, kind};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// The kinds of managed services.
+/// List of kinds of managed services.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Kinds {
-    /// By name.
+    /// Kinds, ordered by name.
     pub items: Vec<Kind>,
 }
 
 /// A kind of managed service.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Kind {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its name for people.
+    /// Display name.
     pub display_name: String,
-    /// Its own API, below `/api`.
+    /// Path of the kind's own API below `/api`.
     pub api: String,
-    /// Its plans: instance type and size.
+    /// Plans: combinations of instance type and size.
     pub plans: Vec<Plan>,
-    /// The type that everybody may try without quota.
+    /// Instance type that every user may create without quota.
     pub trial: Option<String>,
-    /// The regions that it can be had in.
+    /// Regions that offer the kind.
     pub regions: Vec<KindRegion>,
-    /// The versions that can be run, oldest first.
+    /// Available versions, oldest first.
     pub versions: Vec<String>,
 }
 
-/// An instance type in one of its sizes.
+/// A plan: an instance type in one size.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Plan {
-    /// Its name: `standard.x1`.
+    /// Name, such as `standard.x1`.
     pub name: String,
-    /// The type's name for people.
+    /// Display name of the instance type.
     pub display_name: String,
-    /// How it can be paid for.
+    /// Billing models.
     pub billing_models: Vec<String>,
-    /// What it takes of a cluster.
+    /// Resources of one instance.
     #[schema(value_type = std::collections::BTreeMap<String, f64>)]
     pub resources: Resources,
-    /// What it counts against quota and regions.
+    /// Units that an instance counts against quota and regional limits.
     pub units: u32,
-    /// How many seconds it lives; nothing if it is not limited.
+    /// Lifetime in seconds; null if unlimited.
     pub lifespan_seconds: Option<u32>,
 }
 
 /// A region of a cloud provider.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct KindRegion {
-    /// The cloud provider.
+    /// Cloud provider.
     pub cloud_provider: String,
-    /// The region there.
+    /// Region name.
     pub region: String,
-    /// Is it meant when none is named?
+    /// Whether this is the default region.
     pub is_default: bool,
-    /// The instance types that it has.
+    /// Instance types that the region offers.
     pub instance_types: Vec<String>,
 }
 
 impl From<&kind::Kind> for Kind {
-    fn from(of: &kind::Kind) -> Self {
+    fn from(kind: &kind::Kind) -> Self {
         Self {
-            name: of.name.clone(),
-            display_name: of.display_name.clone(),
-            api: of.api.clone(),
-            plans: of.types.iter().flat_map(plans).collect(),
-            trial: of.trial.clone(),
-            regions: of.clouds.iter().flat_map(regions).collect(),
-            versions: of.versions.iter().map(|one| one.version.clone()).collect(),
+            name: kind.name.clone(),
+            display_name: kind.display_name.clone(),
+            api: kind.api.clone(),
+            plans: kind.types.iter().flat_map(plans).collect(),
+            trial: kind.trial.clone(),
+            regions: kind.clouds.iter().flat_map(regions).collect(),
+            versions: kind.versions.iter().map(|version| version.version.clone()).collect(),
         }
     }
 }
 
-fn plans(of: &kind::InstanceType) -> impl Iterator<Item = Plan> {
-    of.sizes.iter().map(|size| Plan {
-        name: format!("{}.{}", of.id, size.id),
-        display_name: of.display_name.clone(),
-        billing_models: of.billing_models.iter().map(|model| model.id.clone()).collect(),
+fn plans(instance_type: &kind::InstanceType) -> impl Iterator<Item = Plan> {
+    instance_type.sizes.iter().map(|size| Plan {
+        name: format!("{}.{}", instance_type.id, size.id),
+        display_name: instance_type.display_name.clone(),
+        billing_models: instance_type.billing_models.iter().map(|model| model.id.clone()).collect(),
         resources: size.resources.clone(),
         units: size.capacity_consumed,
         lifespan_seconds: size.lifespan_seconds,
     })
 }
 
-fn regions(of: &kind::Cloud) -> impl Iterator<Item = KindRegion> {
-    of.regions.iter().map(|region| KindRegion {
-        cloud_provider: of.name.clone(),
+fn regions(cloud: &kind::Cloud) -> impl Iterator<Item = KindRegion> {
+    cloud.regions.iter().map(|region| KindRegion {
+        cloud_provider: cloud.name.clone(),
         region: region.name.clone(),
-        is_default: of.is_default && region.is_default,
+        is_default: cloud.is_default && region.is_default,
         instance_types: region.types.keys().cloned().collect(),
     })
 }

@@ -1,15 +1,14 @@
-//! The request and response shapes of `/api/v1`: one definition each, for the server that writes them
-//! and for clients that read them.
+//! Request and response types of `/api/v1`, shared by the server and its clients.
 //!
-//! A shape is plain data with serde and an OpenAPI schema. This crate knows `model`, and neither HTTP
-//! nor the store.
+//! Types are plain data with serde and an OpenAPI schema. This crate depends on `model` only: no
+//! HTTP, no store.
 //!
-//! Clients and servers of different versions read each other's answers:
-//! - Clients ignore unknown fields of an answer. Servers refuse unknown fields of a request.
-//! - Statuses and other open sets of words are text in answers, not enums, so that a new word does
-//!   not break an old client.
-//! - A field that an answer gains after a release is optional, or has `#[serde(default)]` and
-//!   `#[schema(required)]`, so that a new client reads the answers of an old server.
+//! Clients and servers of different versions interoperate:
+//! - Clients ignore unknown response fields. Servers reject unknown request fields.
+//! - Statuses and other open sets are strings in responses, not enums, so that a new value does not
+//!   break an old client.
+//! - A response field added after a release is optional, or has `#[serde(default)]` and
+//!   `#[schema(required)]`, so that a new client can read responses of an old server.
 
 pub mod agent;
 pub mod amount;
@@ -22,6 +21,7 @@ pub mod executor;
 pub mod explain;
 pub mod graph;
 pub mod health;
+pub mod image;
 pub mod instance;
 pub mod invite;
 pub mod kind;
@@ -40,10 +40,10 @@ pub mod user;
 use serde::Serialize;
 use serde_json::Value;
 
-/// The word that an enum of the model is written as.
-fn word(value: impl Serialize) -> String {
+/// Serialized name of a fieldless model enum variant.
+fn variant(value: impl Serialize) -> String {
     match serde_json::to_value(value) {
-        Ok(Value::String(word)) => word,
-        other => unreachable!("not an enum of words: {other:?}"),
+        Ok(Value::String(variant)) => variant,
+        other => unreachable!("not a fieldless enum variant: {other:?}"),
     }
 }

@@ -5,28 +5,34 @@ use model::log::{Cursor, LogLine};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::word;
+use crate::variant;
 
 /// A line of the log.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Line {
-    /// Which replica said it.
+    /// Replica that wrote the line.
     pub replica: u32,
-    /// When.
+    /// Time when the line was written.
     #[schema(value_type = String, format = DateTime)]
     pub at: Time,
     /// `stdout` or `stderr`.
     pub source: String,
-    /// What.
+    /// Text of the line.
     pub text: String,
-    /// The place after it: give this as `after` to go on.
+    /// Cursor after the line: pass it as `after` to continue.
     #[schema(value_type = String)]
     pub next: Cursor,
 }
 
 impl Line {
-    /// A line of one replica's log.
+    /// Creates a line of one replica's log.
     pub fn new(replica: u32, line: LogLine) -> Self {
-        Self { replica, at: line.at, source: word(line.source), text: line.text, next: line.next }
+        Self {
+            replica,
+            at: line.at,
+            source: variant(line.source),
+            text: line.text,
+            next: line.next,
+        }
     }
 }

@@ -9,17 +9,17 @@ use crate::user::{NewUser, User};
 /// An organization.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Organization {
-    /// Its id.
+    /// Unique identifier.
     #[schema(value_type = String)]
     pub id: OrganizationId,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// How many deployments it has.
+    /// Number of deployments.
     pub deployments: i64,
-    /// When it was made.
+    /// Creation time.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Time,
-    /// Its users; only when one organization is asked for.
+    /// Users; only when a single organization is requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub members: Option<Vec<User>>,
 }
@@ -31,29 +31,30 @@ impl From<model::organization::Organization> for Organization {
     }
 }
 
-/// An organization to make.
+/// An organization to create.
 #[derive(Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewOrganization {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its first owner.
+    /// First owner.
     pub owner: NewUser,
 }
 
-/// What was made.
+/// A new organization and its owner.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub struct Founded {
-    /// The organization.
+#[schema(as = Founded)]
+pub struct CreatedOrganization {
+    /// Organization.
     pub organization: Organization,
-    /// Its owner.
+    /// Owner.
     pub user: User,
 }
 
-/// What of an organization shall change.
+/// Fields to update.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OrganizationChange {
-    /// Its new name.
+    /// New name.
     pub name: String,
 }

@@ -4,32 +4,32 @@ use model::invalid::FieldError;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// A problem document, as RFC 9457 has it.
+/// A problem document (RFC 9457).
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Problem {
-    /// Always `about:blank`: the status says what kind of problem it is.
+    /// Always `about:blank`: the status identifies the kind of problem.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The status in words.
+    /// HTTP status text.
     pub title: String,
-    /// The HTTP status.
+    /// HTTP status code.
     pub status: u16,
-    /// What went wrong and what to do, as a sentence.
+    /// What is wrong and how to fix it.
     pub detail: String,
-    /// Which fields are at fault, if any.
+    /// Invalid fields, if any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<Field>,
-    /// Names this request in the server's log.
+    /// Request ID, as in the server's log.
     pub request_id: String,
 }
 
-/// A field that is at fault.
+/// An invalid field.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[schema(as = ProblemField)]
 pub struct Field {
-    /// Where it is, as a path: `user.username`.
+    /// Path of the field: `user.username`.
     pub field: String,
-    /// What is wrong with it and what is allowed.
+    /// What is wrong and what is allowed.
     pub detail: String,
 }
 

@@ -1,59 +1,61 @@
-//! Quota: what callers may have, and what is granted to whom.
+//! Quotas of callers, and quota grants.
 
 use model::{Time, quota};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What the caller may have.
+/// Quotas of the caller.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub struct Allowance {
-    /// Does quota count at all? If not, everybody may have everything.
+#[schema(as = Allowance)]
+pub struct Quotas {
+    /// Whether quota is enforced. If not, instances are unlimited.
     pub is_limited: bool,
-    /// What may be had, and what of it is in use.
-    pub items: Vec<Allowed>,
+    /// Quotas and their usage.
+    pub items: Vec<QuotaUsage>,
 }
 
-/// What the caller may have of one instance type.
+/// Quota of the caller for one instance type.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub struct Allowed {
-    /// The kind.
+#[schema(as = Allowed)]
+pub struct QuotaUsage {
+    /// Kind.
     pub kind: String,
-    /// The instance type.
+    /// Instance type.
     pub instance_type: String,
-    /// How it is paid for.
+    /// Billing model.
     pub billing_model: String,
-    /// Whose quota it is: `organization/<id>`, `user/<name>`, or `trial/<id>/<name>`.
+    /// Holder of the quota: `organization/<id>`, `user/<name>` or `trial/<id>/<name>`.
     pub holder: String,
-    /// How many units at most; as many as one likes when there is no limit.
+    /// Maximum number of units; null for no limit.
     pub limit: Option<i64>,
-    /// How many units of it are in use.
+    /// Units in use.
     pub used: i64,
-    /// Until when.
+    /// Expiry time.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Time>,
 }
 
-/// A grant.
+/// A quota grant.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Grant {
-    /// Its id.
+    /// Unique identifier.
     pub id: String,
-    /// Whose: `organization/<id>` or `user/<name>`.
+    /// Holder: `organization/<id>` or `user/<name>`.
     pub holder: String,
-    /// Of which kind; of every kind that has the type when there is none.
+    /// Kind; null for every kind that offers the instance type.
     pub kind: Option<String>,
-    /// Of which instance type.
+    /// Instance type.
     pub instance_type: String,
-    /// Paid how.
+    /// Billing model.
     pub billing_model: String,
-    /// How many units; as many as they like when there is no limit.
+    /// Maximum number of units; null for no limit.
     pub limit: Option<i64>,
-    /// Until when.
+    /// Expiry time.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Time>,
-    /// Who granted it.
+    /// User who created the grant.
     pub created_by: String,
-    /// When.
+    /// Creation time.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Time,
 }
@@ -74,31 +76,32 @@ impl From<quota::Quota> for Grant {
     }
 }
 
-/// What was granted.
+/// List of quota grants.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Grants {
-    /// Oldest first.
+    /// Grants, oldest first.
     pub items: Vec<Grant>,
 }
 
-/// What shall be granted. The same for the same holder replaces what was granted before.
+/// A quota to grant. Replaces an existing grant for the same holder, kind, instance type and
+/// billing model.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewGrant {
-    /// To an organization, by id.
+    /// ID of the organization that receives the quota.
     pub organization_id: Option<String>,
-    /// To a user, by name; either this or an organization.
+    /// Username of the user who receives the quota. Set either this or `organization_id`.
     pub username: Option<String>,
-    /// Of which kind; of every kind that has the type when it is left out.
+    /// Kind; every kind that offers the instance type if omitted.
     pub kind: Option<String>,
-    /// Of which instance type.
+    /// Instance type.
     pub instance_type: String,
-    /// Paid how; `standard` when it is left out.
+    /// Billing model; defaults to `standard`.
     pub billing_model: Option<String>,
-    /// How many units; as many as they like when it is left out.
+    /// Maximum number of units; unlimited if omitted.
     #[schema(minimum = 0, maximum = 1_000_000)]
     pub limit: Option<i64>,
-    /// Until when.
+    /// Expiry time.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<String>,
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::reason::Coded as _;
+use model::reason::StatusReason as _;
 use model::{EnvironmentId, ResourceId, Time, resource};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -11,85 +11,85 @@ use utoipa::ToSchema;
 /// A resource of an environment.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Resource {
-    /// Its id.
+    /// Unique identifier.
     #[schema(value_type = String)]
     pub id: ResourceId,
-    /// The environment that it is part of.
+    /// Environment that the resource belongs to.
     #[schema(value_type = String)]
     pub environment_id: EnvironmentId,
-    /// Its name, unique in its environment.
+    /// Name, unique in the environment.
     pub name: String,
-    /// Who carries it out.
+    /// Executor that applies the resource.
     pub executor: String,
-    /// The template that it comes from, `name@version`.
+    /// Template that declares the resource, as `name@version`.
     pub template: String,
-    /// Is it an action?
+    /// Whether the resource is an action.
     pub action: bool,
-    /// What it is for.
+    /// Description.
     pub description: String,
-    /// What users wrote on it.
+    /// User-defined tags.
     pub tags: BTreeMap<String, String>,
-    /// What is to be done, or is being done: `create`, `update`, `replace`, `destroy`, `nothing`.
+    /// Planned or running action: `create`, `update`, `replace`, `destroy` or `nothing`.
     pub act: String,
-    /// Where it is on its way: `pending`, `planning`, `applying`, `applied`, `failed`, `drifted`,
-    /// `destroying`, `destroyed`.
+    /// One of `pending`, `planning`, `applying`, `applied`, `failed`, `drifted`, `destroying`,
+    /// `destroyed`.
     pub status: String,
-    /// Why it has that status; empty if there is nothing to add.
+    /// Human-readable reason for the status; empty when there is nothing to add.
     pub status_reason: String,
-    /// The code of that reason, such as `InsufficientCapacity`: for programs, which never read messages.
+    /// Machine-readable reason code, such as `InsufficientCapacity`.
     #[serde(default)]
     #[schema(required)]
     pub reason_code: String,
-    /// Since when.
+    /// Time of the last status change.
     #[schema(value_type = String, format = DateTime)]
     pub status_since: Time,
-    /// How far the step is that goes on, in percent.
+    /// Progress of the running step in percent.
     pub progress: i64,
-    /// What it gives to others.
+    /// Outputs that other resources can refer to.
     #[schema(value_type = Object)]
     pub outputs: Map<String, Value>,
-    /// What of Paddock's own was made for it.
+    /// Paddock object created for the resource.
     pub link: Option<Link>,
-    /// The resources that must be there first, by name.
+    /// Names of the resources that it depends on.
     pub depends_on: Vec<String>,
-    /// An address that answers when it works, as the template has it.
+    /// Health check URL from the template.
     pub health: Option<String>,
-    /// What is not as it was made.
+    /// Differences between the applied and the observed state.
     pub drift: Vec<Difference>,
-    /// What is there and was not made by Paddock.
+    /// Objects that exist but were not created by Paddock.
     pub unexpected: Vec<String>,
-    /// When it was last looked at.
+    /// Time of the last observation.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub observed_at: Option<Time>,
-    /// How often its step failed in a row.
+    /// Consecutive failures of the current step.
     pub attempts: i64,
-    /// Counts the changes of what shall be.
+    /// Incremented by every change of the desired state.
     pub generation: i64,
-    /// When it was first asked for.
+    /// Creation time.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Time,
-    /// When it last changed.
+    /// Time of the last change.
     #[schema(value_type = String, format = DateTime)]
     pub updated_at: Time,
-    /// What was said last, if it failed: at most 10 lines of its log. Left out in lists of all resources.
+    /// Last lines of the log if the resource failed; at most 10. Omitted in lists of all resources.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_log: Option<Vec<String>>,
-    /// What its executor is told, as the template has it; values of environment variables are not shown.
-    /// Left out in lists.
+    /// Input of the executor, as declared in the template; values of environment variables are
+    /// hidden. Omitted in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub with: Option<Map<String, Value>>,
 }
 
-/// Something of Paddock's own that was made for a resource.
+/// A Paddock object created for a resource.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[schema(as = ResourceLink)]
 pub struct Link {
-    /// What kind of subject it is: `deployment`, `instance`.
+    /// Kind of object: `deployment` or `instance`.
     pub kind: String,
-    /// Its id.
+    /// Unique identifier.
     pub id: String,
-    /// Where it is.
+    /// Path in this API.
     pub href: String,
 }
 
@@ -100,29 +100,31 @@ impl From<resource::Link> for Link {
     }
 }
 
-/// One field that is not what it was made as.
+/// A field whose observed value differs from the applied value.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Difference {
-    /// Which field, as a path.
+    /// Path of the field.
     pub field: String,
-    /// What it was made as; null if it was not there.
+    /// Applied value; null if it did not exist.
     pub made: Value,
-    /// What it is; null if it is gone.
+    /// Observed value; null if it does not exist.
     pub found: Value,
 }
 
 impl From<resource::Difference> for Difference {
-    fn from(of: resource::Difference) -> Self {
-        let (made, found) = (of.made.unwrap_or_default(), of.found.unwrap_or_default());
-        Self { field: of.field, made, found }
+    fn from(difference: resource::Difference) -> Self {
+        let (made, found) =
+            (difference.made.unwrap_or_default(), difference.found.unwrap_or_default());
+        Self { field: difference.field, made, found }
     }
 }
 
-/// What exists already.
+/// An existing object to adopt.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Adoption {
-    /// What shall be taken over, as the executor names it.
+#[schema(as = Adoption)]
+pub struct AdoptRequest {
+    /// ID of the object, as its executor identifies it.
     pub what: String,
 }
 
@@ -130,44 +132,44 @@ pub struct Adoption {
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[schema(as = ResourceLogLine)]
 pub struct Line {
-    /// Its place: give this as `after` to go on.
+    /// Line number: pass it as `after` to continue.
     pub number: i64,
-    /// When it was said.
+    /// Time when the line was written.
     #[schema(value_type = String, format = DateTime)]
     pub at: Time,
-    /// What was said.
+    /// Text of the line.
     pub text: String,
 }
 
 impl From<resource::Resource> for Resource {
-    /// Without its log and what its executor is told.
-    fn from(of: resource::Resource) -> Self {
+    /// Converts without the log and the executor input.
+    fn from(resource: resource::Resource) -> Self {
         Self {
-            id: of.id,
-            environment_id: of.environment_id,
-            name: of.node.name,
-            executor: of.node.executor.to_string(),
-            template: of.node.template,
-            action: of.node.is_action,
-            description: of.node.description,
-            tags: of.node.tags,
-            act: of.act.to_string(),
-            status: of.status.to_string(),
-            status_reason: of.reason.to_string(),
-            reason_code: of.reason.code().to_owned(),
-            status_since: of.status_since,
-            progress: of.progress,
-            outputs: of.outputs,
-            link: of.link.map(Link::from),
-            depends_on: of.node.after,
-            health: of.node.health,
-            drift: of.drift.into_iter().map(Difference::from).collect(),
-            unexpected: of.unexpected,
-            observed_at: of.observed_at,
-            attempts: of.attempts,
-            generation: of.generation,
-            created_at: of.created_at,
-            updated_at: of.updated_at,
+            id: resource.id,
+            environment_id: resource.environment_id,
+            name: resource.node.name,
+            executor: resource.node.executor.to_string(),
+            template: resource.node.template,
+            action: resource.node.is_action,
+            description: resource.node.description,
+            tags: resource.node.tags,
+            act: resource.act.to_string(),
+            status: resource.status.to_string(),
+            status_reason: resource.reason.to_string(),
+            reason_code: resource.reason.code().to_owned(),
+            status_since: resource.status_since,
+            progress: resource.progress,
+            outputs: resource.outputs,
+            link: resource.link.map(Link::from),
+            depends_on: resource.node.after,
+            health: resource.node.health,
+            drift: resource.drift.into_iter().map(Difference::from).collect(),
+            unexpected: resource.unexpected,
+            observed_at: resource.observed_at,
+            attempts: resource.attempts,
+            generation: resource.generation,
+            created_at: resource.created_at,
+            updated_at: resource.updated_at,
             last_log: None,
             with: None,
         }

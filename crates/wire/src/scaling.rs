@@ -1,4 +1,4 @@
-//! Pools: clusters that grow and shrink by themselves.
+//! Cluster pools with autoscaling.
 
 use std::collections::BTreeMap;
 
@@ -6,129 +6,131 @@ use model::{Resources, Time, scaling};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// A pool of clusters that grows and shrinks by itself.
+/// A cluster pool with autoscaling.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Pool {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What it does now: `grow`, `shrink`, `stay`.
+    /// Current decision: `grow`, `shrink` or `stay`.
     pub decision: String,
-    /// Why.
+    /// Reason for the decision.
     pub reason: String,
-    /// Since when it is decided so.
+    /// Time of the decision.
     #[schema(value_type = String, format = DateTime)]
     pub since: Time,
-    /// When it is looked at again, should nothing change before.
+    /// Time of the next evaluation if nothing changes before.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub next_look: Option<Time>,
-    /// Why it would like to grow: `waiting`, `largest`, `slack`, `least`.
+    /// Reason to grow: `waiting`, `largest`, `slack` or `least`.
     pub wish: Option<String>,
-    /// When it last made a cluster.
+    /// Time when the pool last added a cluster.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_grown_at: Option<Time>,
-    /// When it last removed one.
+    /// Time when the pool last removed a cluster.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_shrunk_at: Option<Time>,
-    /// Does it only say what it would do?
+    /// Whether the pool only reports its decisions without acting on them.
     pub dry_run: bool,
-    /// How many clusters it has, by status.
+    /// Number of clusters by status.
     pub clusters: BTreeMap<String, usize>,
-    /// What is consumed of its clusters.
+    /// Used capacity.
     #[schema(value_type = BTreeMap<String, f64>)]
     pub used: Resources,
-    /// What is free on those that are ready.
+    /// Free capacity on ready clusters.
     #[schema(value_type = BTreeMap<String, f64>)]
     pub free: Resources,
-    /// What only holds room on them, and yields at once.
+    /// Capacity held by placeholders, which are preempted immediately.
     #[schema(value_type = BTreeMap<String, f64>)]
     pub reserved: Resources,
-    /// Who waits for it: fits nowhere now, and would on a new cluster.
-    pub waiting: Vec<Waits>,
-    /// What is set.
+    /// Pending requests that fit on no existing cluster but would fit on a new one.
+    pub waiting: Vec<PendingRequests>,
+    /// Settings.
     pub settings: Settings,
 }
 
-/// Some who wait, alike.
+/// A group of identical pending requests.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub struct Waits {
-    /// What each of them asks for.
+#[schema(as = Waits)]
+pub struct PendingRequests {
+    /// Requested resources of each.
     #[schema(value_type = BTreeMap<String, f64>)]
     pub request: Resources,
-    /// How many they are.
+    /// Number of requests.
     pub count: usize,
-    /// Since when the first of them waits.
+    /// Time since when the oldest one has been pending.
     #[schema(value_type = String, format = DateTime)]
     pub since: Time,
 }
 
-/// What is set of a pool.
+/// Settings of a pool.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Settings {
-    /// Which instances its clusters are for.
-    pub hosts: Vec<Hosts>,
-    /// What each of its clusters is like.
+    /// Instance types that the clusters host.
+    pub hosts: Vec<HostedType>,
+    /// Template of the clusters.
     pub cluster: ClusterTemplate,
-    /// So many clusters there are always.
+    /// Minimum number of clusters.
     pub at_least: u32,
-    /// So many there may be.
+    /// Maximum number of clusters.
     pub at_most: u32,
-    /// When so much is consumed, nothing more is made.
+    /// Used capacity above which the pool does not grow.
     #[schema(value_type = BTreeMap<String, f64>)]
     pub limit: Resources,
-    /// So much shall always be free.
+    /// Capacity to keep free.
     #[schema(value_type = BTreeMap<String, f64>)]
     pub slack: Resources,
-    /// Each of these shall always fit on some node.
+    /// Requests that must each fit on some node at any time.
     #[schema(value_type = Vec<BTreeMap<String, f64>>)]
     pub largest: Vec<Resources>,
-    /// How long somebody must have waited before a cluster is made for it.
+    /// Time in seconds that a request must be pending before the pool grows for it.
     pub grow_after_waiting_seconds: u64,
-    /// How long room must have been missing before a cluster is made.
+    /// Time in seconds that capacity must be insufficient before the pool grows.
     pub grow_after_seconds: u64,
-    /// After a change in one direction there is none in the other for so long.
+    /// Minimum time in seconds between a change in one direction and one in the other.
     pub cool_down_seconds: u64,
-    /// How long a cluster must have been empty before it goes.
+    /// Time in seconds that a cluster must be empty before it is removed.
     pub idle_for_seconds: u64,
 }
 
-/// A type of instance that a pool's clusters are for.
+/// An instance type that a pool's clusters host.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub struct Hosts {
-    /// Of which kind.
+#[schema(as = Hosts)]
+pub struct HostedType {
+    /// Kind.
     pub kind: String,
-    /// Which type of it.
+    /// Instance type.
     pub r#type: String,
-    /// For so many room is held on each cluster before anybody asks.
+    /// Number of instances for which each cluster reserves capacity in advance.
     pub reserved: u32,
 }
 
-/// What each cluster of a pool is like.
+/// Template of a pool's clusters.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct ClusterTemplate {
-    /// Who makes and serves it.
+    /// Provider.
     pub provider: String,
-    /// Whose machines it stands on.
+    /// Cloud provider.
     pub cloud_provider: String,
-    /// Where at the cloud provider it stands.
+    /// Region of the cloud provider.
     pub region: String,
-    /// What is written on it.
+    /// Labels.
     pub labels: BTreeMap<String, String>,
-    /// How much it has.
+    /// Capacity.
     #[schema(value_type = BTreeMap<String, f64>)]
     pub capacity: Resources,
-    /// How many nodes that is.
+    /// Number of nodes.
     pub nodes: usize,
 }
 
-/// All pools.
+/// List of pools.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Pools {
-    /// In the order of the file.
+    /// Pools in the order of the configuration file.
     pub items: Vec<Pool>,
 }
 
-impl From<scaling::Waiting> for Waits {
-    fn from(waiting: scaling::Waiting) -> Self {
+impl From<scaling::PendingWorkloads> for PendingRequests {
+    fn from(waiting: scaling::PendingWorkloads) -> Self {
         Self { request: waiting.request, count: waiting.count, since: waiting.since }
     }
 }
@@ -137,7 +139,7 @@ impl From<scaling::Pool> for Settings {
     fn from(pool: scaling::Pool) -> Self {
         let pace = pool.pace;
         Self {
-            hosts: pool.hosts.into_iter().map(Hosts::from).collect(),
+            hosts: pool.hosts.into_iter().map(HostedType::from).collect(),
             cluster: ClusterTemplate::from(pool.template),
             at_least: pool.at_least,
             at_most: pool.at_most,
@@ -152,7 +154,7 @@ impl From<scaling::Pool> for Settings {
     }
 }
 
-impl From<scaling::Host> for Hosts {
+impl From<scaling::Host> for HostedType {
     fn from(host: scaling::Host) -> Self {
         Self { kind: host.kind, r#type: host.instance_type, reserved: host.reserved }
     }

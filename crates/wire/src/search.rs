@@ -3,85 +3,85 @@
 use std::collections::BTreeMap;
 
 use model::event::Kind;
-use model::finding::{Hit, Matched};
+use model::search_index::{self, Hit};
 use model::{OrganizationId, Xid};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What was found.
+/// Search results.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Results {
-    /// What fits best comes first.
+    /// Results, best match first.
     pub items: Vec<Item>,
 }
 
-/// Something that was found.
+/// A search result.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[schema(as = SearchItem)]
 pub struct Item {
-    /// What it is.
+    /// Kind of the subject.
     pub kind: String,
-    /// Its id.
+    /// Unique identifier.
     #[schema(value_type = String)]
     pub id: Xid,
-    /// Its name; a template's is `name@version`.
+    /// Name; `name@version` for templates.
     pub name: String,
-    /// What it is for. Of what has no description: where a cluster stands, the image of a deployment, the
-    /// kind and type of an instance.
+    /// Description. For subjects without one: location of a cluster, image of a deployment, kind
+    /// and type of an instance.
     pub description: String,
-    /// What users wrote on it.
+    /// User-defined tags.
     pub tags: BTreeMap<String, String>,
-    /// Where it is on its way, if it has one.
+    /// Status, if the subject has one.
     pub status: Option<String>,
-    /// Whose it is; nobody's when it is shared by all.
+    /// Owning organization; null when shared by all organizations.
     #[schema(value_type = Option<String>)]
     pub organization_id: Option<OrganizationId>,
-    /// Where it is in this API.
+    /// Path in this API.
     pub href: String,
-    /// How well it fits: 1 if the query is its name, less for everything else.
+    /// Score: 1 if the query equals the name, less otherwise.
     pub score: f64,
-    /// What of it each word of the query stands for.
+    /// Match of each word of the query.
     pub matched: Vec<Match>,
 }
 
-/// What a word of a query stands for.
+/// The match of a query word.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[schema(as = SearchMatch)]
 pub struct Match {
-    /// Where it is: `name`, `id`, `tag` or `description`.
+    /// Matching field: `name`, `id`, `tag` or `description`.
     pub field: String,
-    /// The word that is there.
+    /// Matching word.
     pub word: String,
-    /// How many of its letters were mistyped.
+    /// Number of typing errors that were tolerated.
     pub typos: u8,
 }
 
 impl From<Hit> for Item {
     fn from(hit: Hit) -> Self {
-        let found = hit.document;
-        let tags = found.tags.into_iter().map(|(key, value)| (key.into(), value.into()));
+        let document = hit.document;
+        let tags = document.tags.into_iter().map(|(key, value)| (key.into(), value.into()));
         Self {
-            href: href(found.kind, found.id, &found.name),
-            kind: found.kind.to_string(),
-            id: found.id,
-            name: found.name.into(),
-            description: found.description.into(),
+            href: href(document.kind, document.id, &document.name),
+            kind: document.kind.to_string(),
+            id: document.id,
+            name: document.name.into(),
+            description: document.description.into(),
             tags: tags.collect(),
-            status: found.status.map(Into::into),
-            organization_id: found.organization,
+            status: document.status.map(Into::into),
+            organization_id: document.organization,
             score: hit.score.points(),
             matched: hit.matched.into_iter().map(Match::from).collect(),
         }
     }
 }
 
-impl From<Matched> for Match {
-    fn from(matched: Matched) -> Self {
+impl From<search_index::Match> for Match {
+    fn from(matched: search_index::Match) -> Self {
         Self { field: matched.field.to_string(), word: matched.word, typos: matched.typos }
     }
 }
 
-/// Where a subject is in this API. Templates go by their name.
+/// Path of a subject in this API. Templates are addressed by name.
 pub(crate) fn href(kind: Kind, id: Xid, name: &str) -> String {
     match kind {
         Kind::Template => format!("/api/v1/templates/{name}"),

@@ -1,8 +1,7 @@
-//! The part that clusters, deployments, instances and environments have in common, for clients that
-//! find and follow one of them.
+//! Fields common to clusters, deployments, instances and environments, for clients that find and
+//! follow one of them.
 //!
-//! Their answers and the `data` of their events are read alike: what only some of them have is
-//! optional.
+//! Responses and the `data` of events share these types: fields that only some have are optional.
 
 use model::Time;
 use serde::{Deserialize, Deserializer};
@@ -13,19 +12,19 @@ use crate::deployment::ReplicaStatus;
 /// A subject of any kind.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Subject {
-    /// Its id.
+    /// Unique identifier.
     pub id: String,
-    /// Its name.
+    /// Name.
     pub name: Option<String>,
-    /// Its status.
+    /// Status.
     #[serde(default)]
     pub status: String,
-    /// The kind of service; only instances have one.
+    /// Kind of service; only for instances.
     pub kind: Option<String>,
 }
 
 impl Subject {
-    /// The name, or the id of a subject without one.
+    /// Returns the name, or the ID of a subject without one.
     pub fn label(&self) -> &str {
         self.name.as_deref().filter(|name| !name.is_empty()).unwrap_or(&self.id)
     }
@@ -34,76 +33,79 @@ impl Subject {
 /// The status of a subject of any kind.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct State {
-    /// Its status.
+    /// Status.
     pub status: String,
-    /// Why it has that status.
+    /// Human-readable reason for the status.
     pub status_reason: Option<String>,
-    /// The code of that reason; servers of earlier releases send none.
+    /// Machine-readable reason code; servers of earlier releases send none.
     #[serde(default)]
     pub reason_code: String,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Option<Time>,
-    /// How many deployments a cluster has.
+    /// Number of deployments of a cluster.
     pub deployments: Option<i64>,
-    /// Since when a cluster is being drained.
+    /// Time when a cluster began draining.
     pub draining_at: Option<Time>,
-    /// How many replicas a deployment has.
+    /// Image of a deployment.
+    pub image: Option<String>,
+    /// Number of replicas of a deployment.
     pub replicas: Option<usize>,
-    /// The replicas of a deployment; events lack them.
+    /// Replicas of a deployment; absent from events.
     pub replica_statuses: Option<Vec<ReplicaStatus>>,
-    /// How much of an environment is done, in percent.
+    /// Progress of an environment in percent.
     #[serde(default)]
     pub progress: u64,
-    /// The resources of an environment; events lack them. A deployment has amounts of this name.
-    #[serde(default, deserialize_with = "list_or_nothing")]
+    /// Resources of an environment; absent from events. A deployment's field of this name holds
+    /// amounts.
+    #[serde(default, deserialize_with = "list_or_empty")]
     pub resources: Vec<ResourceState>,
 }
 
 /// The status of a resource of an environment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct ResourceState {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its environment; only events have it.
+    /// Environment; only in events.
     pub environment_id: Option<String>,
-    /// Its status.
+    /// Status.
     pub status: String,
-    /// Why it has that status.
+    /// Human-readable reason for the status.
     #[serde(default)]
     pub status_reason: String,
-    /// The subject that it stands for.
+    /// Object created for the resource.
     pub link: Option<Link>,
-    /// The end of its log if it failed; events lack it.
+    /// Last lines of the log if the resource failed; absent from events.
     #[serde(default)]
     pub last_log: Vec<String>,
 }
 
-/// The subject that a resource stands for.
+/// The object created for a resource.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Link {
-    /// What kind of subject.
+    /// Kind of object.
     pub kind: String,
-    /// Its id.
+    /// Unique identifier.
     pub id: String,
 }
 
 impl State {
-    /// The state of a subject about which only the status is known.
+    /// Creates a state with only a status.
     pub fn new(status: impl Into<String>) -> Self {
         Self { status: status.into(), ..Self::default() }
     }
 
-    /// Why it has its status; empty if nobody says.
+    /// Human-readable reason for the status; empty if there is none.
     pub fn reason(&self) -> &str {
         self.status_reason.as_deref().unwrap_or_default()
     }
 
-    /// Whether it was before `other`: events may carry what an answer has shown already.
+    /// Whether this state is older than `other`: events may repeat what a response already showed.
     pub fn is_older_than(&self, other: &Self) -> bool {
         self.updated_at.zip(other.updated_at).is_some_and(|(this, other)| this < other)
     }
 }
 
-fn list_or_nothing<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<ResourceState>, D::Error> {
+fn list_or_empty<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<ResourceState>, D::Error> {
     Value::deserialize(d).map(|value| serde_json::from_value(value).unwrap_or_default())
 }

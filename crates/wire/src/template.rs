@@ -1,4 +1,4 @@
-//! Templates, and what is different between their versions.
+//! Templates and differences between their versions.
 
 use std::collections::BTreeMap;
 
@@ -10,86 +10,86 @@ use utoipa::ToSchema;
 
 use crate::environment::plan::{Step, Summary};
 
-/// A template. What it says is left out in lists.
+/// A template. Lists omit its content.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Template {
-    /// Its id.
+    /// Unique identifier.
     #[schema(value_type = String)]
     pub id: TemplateId,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its version.
+    /// Version.
     pub version: String,
-    /// What it is called: `name@version`.
+    /// Reference: `name@version`.
     pub reference: String,
-    /// Who owns it; nobody when it is shared by all.
+    /// Owning organization; null when shared by all organizations.
     #[schema(value_type = Option<String>)]
     pub organization_id: Option<OrganizationId>,
-    /// Is it shared by all organizations?
+    /// Whether all organizations share it.
     pub shared: bool,
-    /// What it is for.
+    /// Description.
     pub description: String,
-    /// What users wrote on it.
+    /// User-defined tags.
     pub tags: BTreeMap<String, String>,
-    /// The commit that it came from.
+    /// Commit that the template was published from.
     pub commit: Option<String>,
-    /// Changes exactly when what it says does, or one of its files.
+    /// Hash of the content and the files.
     pub hash: String,
-    /// Since when nothing new is made from it.
+    /// Time of the deprecation. A deprecated template cannot be used for new environments.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub deprecated_at: Option<Time>,
-    /// Why, and what to use instead.
+    /// Reason for the deprecation and what to use instead.
     pub deprecated_why: Option<String>,
-    /// Who published it: `user:<id>`.
+    /// Publisher: `user:<id>`.
     pub created_by: String,
-    /// When it was published.
+    /// Publication time.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Time,
-    /// What can be set, by name.
+    /// Parameters by name.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub parameters: Option<Value>,
-    /// Resources of other templates of the same environment that this one refers to.
+    /// Resources of other templates in the same environment that this template refers to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub needs: Option<Vec<String>>,
-    /// Named parts of the graph.
+    /// Named groups of the graph.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Object>>)]
     pub groups: Option<Value>,
-    /// Its resources, as it declares them.
+    /// Resources, as declared.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Object>>)]
     pub resources: Option<Value>,
-    /// What runs after resources are there.
+    /// Actions that run after the resources are applied.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Object>>)]
     pub actions: Option<Value>,
-    /// Where users of the environment begin.
+    /// Entry points for users of the environment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entry_points: Option<Vec<String>>,
-    /// What was published with it.
+    /// Files published with the template.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub files: Option<Vec<File>>,
 }
 
 impl From<Published> for Template {
-    /// Without what it says.
-    fn from(of: Published) -> Self {
+    /// Converts without the content.
+    fn from(published: Published) -> Self {
         Self {
-            id: of.id,
-            reference: of.reference(),
-            name: of.template.name,
-            version: of.template.version,
-            organization_id: of.organization_id,
-            shared: of.organization_id.is_none(),
-            description: of.template.description,
-            tags: of.template.tags,
-            commit: of.template.commit,
-            hash: of.hash,
-            deprecated_at: of.deprecated_at,
-            deprecated_why: of.deprecated_why,
-            created_by: of.created_by,
-            created_at: of.created_at,
+            id: published.id,
+            reference: published.reference(),
+            name: published.template.name,
+            version: published.template.version,
+            organization_id: published.organization_id,
+            shared: published.organization_id.is_none(),
+            description: published.template.description,
+            tags: published.template.tags,
+            commit: published.template.commit,
+            hash: published.hash,
+            deprecated_at: published.deprecated_at,
+            deprecated_why: published.deprecated_why,
+            created_by: published.created_by,
+            created_at: published.created_at,
             parameters: None,
             needs: None,
             groups: None,
@@ -102,100 +102,101 @@ impl From<Published> for Template {
 }
 
 impl Template {
-    /// With what it says, and its files.
-    pub fn complete(mut of: Published, files: Vec<File>) -> Self {
-        let says = &mut of.template;
+    /// Converts with the content and the files.
+    pub fn complete(mut published: Published, files: Vec<File>) -> Self {
+        let content = &mut published.template;
         Self {
-            parameters: Some(json!(says.parameters)),
-            needs: Some(std::mem::take(&mut says.needs)),
-            groups: Some(json!(says.groups)),
-            resources: Some(json!(says.resources)),
-            actions: Some(json!(says.actions)),
-            entry_points: Some(std::mem::take(&mut says.entry_points)),
+            parameters: Some(json!(content.parameters)),
+            needs: Some(std::mem::take(&mut content.needs)),
+            groups: Some(json!(content.groups)),
+            resources: Some(json!(content.resources)),
+            actions: Some(json!(content.actions)),
+            entry_points: Some(std::mem::take(&mut content.entry_points)),
             files: Some(files),
-            ..Self::from(of)
+            ..Self::from(published)
         }
     }
 }
 
-/// A file that was published with a template.
+/// A file published with a template.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[schema(as = TemplateFile)]
 pub struct File {
-    /// Where it is.
+    /// Path of the file.
     pub path: String,
-    /// How large it is.
+    /// Size in bytes.
     pub size_bytes: i64,
 }
 
-/// Why a template should not be used any more.
+/// Deprecation of a template.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Deprecation {
-    /// Why, and what to use instead.
+    /// Reason for the deprecation and what to use instead.
     pub why: String,
 }
 
-/// What is different between two versions of a template.
+/// Differences between two versions of a template.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct TemplateDiff {
-    /// The template's name.
+    /// Template name.
     pub name: String,
-    /// The one version.
+    /// Old version.
     pub from: String,
-    /// The other one.
+    /// New version.
     pub to: String,
-    /// What is different, by the fields' names.
+    /// Changed fields, ordered by path.
     pub changes: Vec<FieldChange>,
 }
 
-/// A field that is different.
+/// A changed field.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct FieldChange {
-    /// Which field: `resources.web.with.image`.
+    /// Path of the field: `resources.web.with.image`.
     pub path: String,
-    /// What it was; null if it was not there.
+    /// Old value; null if the field was absent.
     pub from: Value,
-    /// What it is; null if it is gone.
+    /// New value; null if the field is absent.
     pub to: Value,
 }
 
 impl From<template::Change> for FieldChange {
-    fn from(of: template::Change) -> Self {
-        let (from, to) = (of.from.unwrap_or_default(), of.to.unwrap_or_default());
-        Self { path: of.path, from, to }
+    fn from(published: template::Change) -> Self {
+        let (from, to) = (published.from.unwrap_or_default(), published.to.unwrap_or_default());
+        Self { path: published.path, from, to }
     }
 }
 
-/// What a new version of a template would do to environments.
+/// Impact of a new template version on environments.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Impact {
-    /// The template's name.
+    /// Template name.
     pub name: String,
-    /// The version that they are made from.
+    /// Current version.
     pub from: String,
-    /// The version that they would be made from.
+    /// New version.
     pub to: String,
-    /// The living environments that are made from it, the first 500.
-    pub environments: Vec<Touched>,
+    /// Live environments created from the template; at most 500.
+    pub environments: Vec<AffectedEnvironment>,
 }
 
-/// What a new version would do to one environment.
+/// Impact of a new template version on one environment.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub struct Touched {
-    /// The environment's id.
+#[schema(as = Touched)]
+pub struct AffectedEnvironment {
+    /// ID of the environment.
     #[schema(value_type = String)]
     pub id: EnvironmentId,
-    /// Its name.
+    /// Name of the environment.
     pub name: String,
-    /// Where it is on its way.
+    /// Status.
     pub status: String,
-    /// The plan's hash, if it can be planned.
+    /// Hash of the plan, if planning succeeded.
     pub hash: Option<String>,
-    /// How many resources would be changed in which way.
+    /// Number of resources by action.
     pub summary: Option<Summary>,
-    /// What would be done; resources that stay are left out.
+    /// Planned steps; unchanged resources are omitted.
     pub steps: Vec<Step>,
-    /// Why it can't be moved to that version; null if it can.
+    /// Reason why the environment cannot be updated to that version; null if it can.
     pub problem: Option<String>,
 }

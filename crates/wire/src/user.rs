@@ -1,4 +1,4 @@
-//! Users, and how they sign in.
+//! Users, credentials and sessions.
 
 use model::{OrganizationId, Time, UserId};
 use serde::{Deserialize, Serialize};
@@ -7,21 +7,21 @@ use utoipa::ToSchema;
 /// A user.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct User {
-    /// Its id.
+    /// Unique identifier.
     #[schema(value_type = String)]
     pub id: UserId,
-    /// The name that it signs in with.
+    /// Username.
     pub username: String,
-    /// The name that others see.
+    /// Display name.
     pub display_name: String,
-    /// `owner` or `member`.
+    /// Role: `owner` or `member`.
     pub role: String,
-    /// `tenant`, or `platform` for the platform administrator.
+    /// Access: `tenant`, or `platform` for the platform administrator.
     pub access: String,
-    /// The organization that it belongs to.
+    /// Owning organization.
     #[schema(value_type = String)]
     pub organization_id: OrganizationId,
-    /// When it was made.
+    /// Creation time.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Time,
 }
@@ -40,50 +40,50 @@ impl From<model::user::User> for User {
     }
 }
 
-/// A user to make.
+/// A user to create.
 #[derive(Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewUser {
-    /// The name to sign in with, unique when case is ignored.
+    /// Username, unique ignoring case.
     pub username: String,
-    /// The password: any text that is long enough.
+    /// Password of at least the configured minimum length.
     pub password: String,
-    /// The name that others see; the username when it is left out.
+    /// Display name; defaults to the username.
     pub display_name: Option<String>,
 }
 
-/// What of a user shall change.
+/// Fields to update.
 #[derive(Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UserChange {
-    /// By the user itself or an owner.
+    /// Display name. Allowed for the user and for owners.
     pub display_name: Option<String>,
-    /// `owner` or `member`; by an owner.
+    /// Role: `owner` or `member`. Allowed for owners.
     pub role: Option<String>,
-    /// A new password, by the user itself. All its sign-ins end.
+    /// New password. Allowed for the user only; ends all of the user's sessions.
     pub password: Option<String>,
-    /// The password of now; needed to set a new one.
+    /// Current password; required to set a new one.
     pub current_password: Option<String>,
 }
 
-/// Who signs in.
+/// Credentials to log in.
 #[derive(Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Credentials {
-    /// The name to sign in with; case does not matter.
+    /// Username, ignoring case.
     pub username: String,
     /// The password.
     pub password: String,
 }
 
-/// A sign-in.
+/// A login session.
 #[derive(Clone, Serialize, Deserialize, ToSchema)]
 pub struct Session {
-    /// Send it as `Authorization: Bearer …`. It is shown only here.
+    /// Bearer token for the `Authorization` header. Returned only once.
     pub token: String,
-    /// When it ends.
+    /// Expiry time.
     #[schema(value_type = String, format = DateTime)]
     pub expires_at: Time,
-    /// Who is signed in.
+    /// Logged-in user.
     pub user: User,
 }

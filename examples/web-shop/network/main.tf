@@ -1,11 +1,11 @@
-# Stands for a network. It is made of nothing but Terraform itself, so that it can run anywhere.
+# A placeholder for a network. It uses only Terraform's built-in resources, so that it runs anywhere.
 terraform {
   required_version = ">= 1.4"
 }
 
 variable "cidr" {
   type        = string
-  description = "The addresses of the network"
+  description = "Address range of the network"
 }
 
 resource "terraform_data" "network" {
@@ -13,11 +13,11 @@ resource "terraform_data" "network" {
 }
 
 output "id" {
-  description = "The network's id"
+  description = "Id of the network"
   value       = terraform_data.network.id
 }
 
 output "cidr" {
-  description = "The addresses of the network"
+  description = "Address range of the network"
   value       = terraform_data.network.output.cidr
 }

@@ -1,4 +1,4 @@
-//! The two calls of Consul's API that are needed: one look, and one transaction.
+//! The two calls of Consul's API that are needed: a consistent read and a transaction.
 
 use std::time::Duration;
 
@@ -10,29 +10,29 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::place::Place;
-use super::seen::{Entry, Seen};
-use crate::call::{Peer, Reply, Unusable};
+use super::snapshot::{Entry, Snapshot};
+use crate::call::{InvalidOptions, Peer, Reply};
 
-/// No look takes in more than so many bytes.
-const MAX_LOOK_BYTES: usize = 16 << 20;
+/// The maximum size of a read.
+const MAX_READ_BYTES: usize = 16 << 20;
 
-/// One operation of a transaction. Each holds only if the key is what it was.
+/// One operation of a transaction. Each succeeds only if the key is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Op {
-    /// The key gets this value. The index is that with which it was last written, 0 if it is not there.
+    /// Sets a key. The index is that of its last write, 0 if the key is missing.
     Set { key: String, value: Vec<u8>, index: u64 },
-    /// The key goes.
+    /// Deletes a key.
     Delete { key: String, index: u64 },
-    /// The key must not be there.
+    /// Checks that a key is missing.
     Absent { key: String },
 }
 
-/// What came of a transaction.
+/// The result of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// All of it holds.
+    /// Committed.
     Done,
-    /// None of it: somebody was faster.
+    /// Rolled back: a concurrent write was faster.
     Conflict,
 }
 
@@ -80,32 +80,33 @@ impl Api {
         address: &str,
         token: Option<Secret>,
         limit: Duration,
-    ) -> Result<Self, Unusable> {
+    ) -> Result<Self, InvalidOptions> {
         Ok(Self { peer: Peer::new("Consul", address, limit)?, token })
     }
 
-    /// All that is at a place, and whose the folders around it are: as of one moment.
-    pub(super) async fn look(&self, place: &Place) -> Result<Seen, Fault> {
+    /// Reads all keys of a place, and the marks of the folders around it, in one consistent
+    /// snapshot.
+    pub(super) async fn read(&self, place: &Place) -> Result<Snapshot, Fault> {
         let trees = place.marks_above().into_iter().chain([place.prefix.clone()]);
         let ops: Vec<Value> =
             trees.map(|key| json!({"KV": {"Verb": "get-tree", "Key": key}})).collect();
         let request = self.request(Method::PUT, &["v1", "txn"], place, &[("consistent", "")]);
-        let reply = self.peer.send_within(request.json(&ops), MAX_LOOK_BYTES).await?;
-        let reply = reply.ok_or_else(|| crowded(place))?;
+        let reply = self.peer.send_within(request.json(&ops), MAX_READ_BYTES).await?;
+        let reply = reply.ok_or_else(|| too_large(place))?;
         if reply.status != StatusCode::OK {
             return Err(self.fault("read", place, &reply));
         }
         let found = reply.json::<Answered>(&self.peer)?.results.unwrap_or_default();
         let found = found.into_iter().map(|found| self.entry(found.kv));
-        let seen = Seen::new(place.clone(), found.collect::<Result<_, _>>()?);
-        if seen.mark.is_none() {
-            self.may_read(place).await?;
+        let snapshot = Snapshot::new(place.clone(), found.collect::<Result<_, _>>()?);
+        if snapshot.mark.is_none() {
+            self.check_read_permission(place).await?;
         }
-        Ok(seen)
+        Ok(snapshot)
     }
 
-    /// What a token may not see is left out of a tree as if it were not there; a single key is refused.
-    async fn may_read(&self, place: &Place) -> Result<(), Fault> {
+    /// A tree silently omits keys that the token may not read; a single key is refused.
+    async fn check_read_permission(&self, place: &Place) -> Result<(), Fault> {
         let mark = place.mark();
         let path: Vec<&str> = ["v1", "kv"].into_iter().chain(mark.split('/')).collect();
         let request = self.request(Method::GET, &path, place, &[("consistent", "")]);
@@ -116,7 +117,7 @@ impl Api {
         }
     }
 
-    /// All of these operations, or none.
+    /// Commits all of these operations, or none.
     pub(super) async fn commit(&self, place: &Place, ops: &[Op]) -> Result<Outcome, Fault> {
         let ops: Vec<Value> = ops.iter().map(as_json).collect();
         let request = self.request(Method::PUT, &["v1", "txn"], place, &[]).json(&ops);
@@ -152,7 +153,7 @@ impl Api {
 
     fn entry(&self, found: Pair) -> Result<Entry, Fault> {
         let value = BASE64.decode(found.value.unwrap_or_default().as_bytes());
-        let value = value.map_err(|_| self.peer.confused("a value is not in base64"))?;
+        let value = value.map_err(|_| self.peer.invalid_response("a value is not base64"))?;
         let (created, changed) = (found.create_index, found.modify_index);
         Ok(Entry { key: found.key, value, created, changed })
     }
@@ -160,17 +161,19 @@ impl Api {
     fn fault(&self, doing: &str, place: &Place, reply: &Reply) -> Fault {
         let (name, prefix) = (self.peer.name(), &place.prefix);
         match (reply.status, &place.datacenter) {
-            (StatusCode::FORBIDDEN, _) if !reply.says("ACL not found") => self.denied(doing, place),
+            (StatusCode::FORBIDDEN, _) if !reply.contains("ACL not found") => {
+                self.denied(doing, place)
+            }
             (StatusCode::NOT_FOUND, _) => Fault::Unavailable(format!(
-                "{name} has no keys and values: it answered 404; check its address in the settings"
+                "{name} has no KV store: status 404. Check its address in the settings"
             )),
             (StatusCode::PAYLOAD_TOO_LARGE, _) => Fault::Refused(format!(
-                "{name} takes only smaller transactions than the one for {prefix}: raise its \
-                 limits.txn_max_req_len, or have smaller values"
+                "the transaction for {prefix} is too large for {name}. Raise its \
+                 limits.txn_max_req_len, or shorten the values"
             )),
-            // Who names one that is not there must not have all others wait.
-            (_, Some(datacenter)) if reply.says("No path to datacenter") => Fault::Refused(
-                format!("{name} knows no way to the datacenter “{datacenter}”: check its name"),
+            // An unknown datacenter must not open the circuit breaker for the others.
+            (_, Some(datacenter)) if reply.contains("No path to datacenter") => Fault::Refused(
+                format!("{name} has no path to the datacenter “{datacenter}”. Check its name"),
             ),
             _ => {
                 let secrets: Vec<&Secret> = self.token.iter().collect();
@@ -182,16 +185,16 @@ impl Api {
     fn denied(&self, doing: &str, place: &Place) -> Fault {
         let (name, prefix) = (self.peer.name(), &place.prefix);
         Fault::Refused(format!(
-            "{name} does not let Paddock {doing} below {prefix}: the policy of its token must have \
-             key_prefix \"{prefix}\" {{ policy = \"write\" }}"
+            "{name} denied permission to {doing} below {prefix}. Add key_prefix \"{prefix}\" {{ \
+             policy = \"write\" }} to the policy of its token"
         ))
     }
 }
 
-fn crowded(place: &Place) -> Fault {
-    let most = MAX_LOOK_BYTES >> 20;
+fn too_large(place: &Place) -> Fault {
+    let most = MAX_READ_BYTES >> 20;
     Fault::Refused(format!(
-        "below {} are more than {most} MiB of keys and values: choose another prefix",
+        "keys and values of more than {most} MiB exist below {}. Choose another prefix",
         place.prefix
     ))
 }

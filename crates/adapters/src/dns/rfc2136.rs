@@ -1,6 +1,6 @@
-//! Dynamic updates (RFC 2136), signed with a shared key (TSIG, RFC 8945), over TCP.
+//! Dynamic DNS updates (RFC 2136), signed with a shared key (TSIG, RFC 8945), over TCP.
 //!
-//! Questions are signed like updates, and an answer without the right signature is never believed.
+//! Queries are signed like updates, and a response without a valid signature is never trusted.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -8,31 +8,31 @@ use std::sync::Arc;
 
 use domain::tsig;
 use model::Time;
-use port::{Answer, Dns, Fault};
+use port::{Dns, Fault, PortFuture};
 
 use super::zone::{self, FullName, Zone};
 
 mod answer;
+mod connection;
 mod key;
-mod line;
 mod message;
 
 pub use key::{Algorithm, Key};
 
-/// Where names are made, and with which key.
+/// The zone in which records are created, and the key for it.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The zone's primary server.
     pub server: SocketAddr,
     /// The zone, for example `kafka.example.com`.
     pub zone: String,
-    /// What both sides know.
+    /// The shared TSIG key.
     pub key: Key,
-    /// For how long others may remember a name, in seconds.
+    /// TTL of records, in seconds.
     pub ttl_s: u32,
 }
 
-/// A zone at a server that takes dynamic updates.
+/// A zone on a server that accepts dynamic updates.
 pub struct Rfc2136 {
     server: SocketAddr,
     zone: Zone,
@@ -43,8 +43,8 @@ pub struct Rfc2136 {
 }
 
 impl Rfc2136 {
-    /// Checks the options; asks nobody. `now` tells the time, which is part of every signature, and
-    /// `noise` gives random numbers for messages.
+    /// Checks the options; sends nothing. `now` returns the time, which is part of every signature,
+    /// and `noise` returns random numbers for message ids.
     pub fn new(
         options: &Options,
         now: impl Fn() -> Time + Send + Sync + 'static,
@@ -60,32 +60,33 @@ impl Rfc2136 {
         })
     }
 
-    async fn have_point_to(&self, name: &str, target: &str) -> Result<(), Fault> {
+    async fn set_cname(&self, name: &str, target: &str) -> Result<(), Fault> {
         let (name, target) = (self.zone.below(name)?, zone::parse(target)?);
-        let mut line = self.connect().await?;
-        self.update(&mut line, &name, Some(&target)).await?;
-        // A server leaves out an alias beside other records, and says that all is well.
-        match self.look(&mut line, &name).await? {
+        let mut connection = self.connect().await?;
+        self.update(&mut connection, &name, Some(&target)).await?;
+        // A server silently ignores an alias next to records of other types.
+        match self.query(&mut connection, &name).await? {
             Some(found) if found == target => Ok(()),
             Some(found) => Err(Fault::Unavailable(format!(
-                "{name} was made an alias of {target}, but {} says {found}",
+                "{name} was made an alias of {target}, but {} returns {found}",
                 self.server()
             ))),
             None => Err(Fault::Refused(format!(
-                "{name} can't be an alias of {target}: it has records of other types; remove them from the zone {}",
+                "{name} cannot be an alias of {target}: it has records of other types. Delete \
+                 them from the zone {}",
                 self.zone.name()
             ))),
         }
     }
 
-    async fn have_gone(&self, name: &str) -> Result<(), Fault> {
+    async fn delete_cname(&self, name: &str) -> Result<(), Fault> {
         let name = self.zone.below(name)?;
-        let mut line = self.connect().await?;
-        self.update(&mut line, &name, None).await?;
-        match self.look(&mut line, &name).await? {
+        let mut connection = self.connect().await?;
+        self.update(&mut connection, &name, None).await?;
+        match self.query(&mut connection, &name).await? {
             None => Ok(()),
             Some(found) => Err(Fault::Unavailable(format!(
-                "{name} was removed, but {} still says {found}",
+                "{name} was deleted, but {} still returns {found}",
                 self.server()
             ))),
         }
@@ -93,7 +94,7 @@ impl Rfc2136 {
 
     async fn find_target(&self, name: &str) -> Result<Option<String>, Fault> {
         let name = self.zone.below(name)?;
-        let target = self.look(&mut self.connect().await?, &name).await?;
+        let target = self.query(&mut self.connect().await?, &name).await?;
         Ok(target.map(|target| target.to_string()))
     }
 
@@ -103,15 +104,15 @@ impl Rfc2136 {
 }
 
 impl Dns for Rfc2136 {
-    fn point<'a>(&'a self, name: &'a str, target: &'a str) -> Answer<'a, ()> {
-        Box::pin(self.have_point_to(name, target))
+    fn set_cname<'a>(&'a self, name: &'a str, target: &'a str) -> PortFuture<'a, ()> {
+        Box::pin(self.set_cname(name, target))
     }
 
-    fn remove<'a>(&'a self, name: &'a str) -> Answer<'a, ()> {
-        Box::pin(self.have_gone(name))
+    fn delete_cname<'a>(&'a self, name: &'a str) -> PortFuture<'a, ()> {
+        Box::pin(self.delete_cname(name))
     }
 
-    fn find<'a>(&'a self, name: &'a str) -> Answer<'a, Option<String>> {
+    fn get_cname<'a>(&'a self, name: &'a str) -> PortFuture<'a, Option<String>> {
         Box::pin(self.find_target(name))
     }
 }

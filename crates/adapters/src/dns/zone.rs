@@ -1,12 +1,12 @@
-//! The zone that names are made in. Names outside of it are never touched.
+//! The zone in which records are created. Names outside it are never touched.
 
 use domain::base::Name;
 use port::Fault;
 
-/// A name, in full.
+/// A fully qualified domain name.
 pub(super) type FullName = Name<Vec<u8>>;
 
-/// A part of the domain name system that is ours to change.
+/// A zone that Paddock may change.
 #[derive(Debug, Clone)]
 pub(super) struct Zone(FullName);
 
@@ -15,7 +15,7 @@ impl Zone {
     pub(super) fn new(text: &str) -> Result<Self, Fault> {
         let name = parse(text)?;
         if name.is_root() {
-            return Err(Fault::Refused("The DNS zone has no name: give one".into()));
+            return Err(Fault::Refused("the DNS zone has no name. Configure one".into()));
         }
         Ok(Self(name))
     }
@@ -25,22 +25,22 @@ impl Zone {
         &self.0
     }
 
-    /// A name in this zone, below its top.
+    /// A name below the zone's apex.
     pub(super) fn below(&self, text: &str) -> Result<FullName, Fault> {
         let name = parse(text)?;
         if name.ends_with(&self.0) && name.label_count() > self.0.label_count() {
             return Ok(name);
         }
-        Err(Fault::Refused(format!("“{text}” is not a name below the DNS zone {}", self.0)))
+        Err(Fault::Refused(format!("“{text}” is not below the DNS zone {}", self.0)))
     }
 }
 
-/// Reads any name of plain letters; the final dot may be there or not.
+/// Parses a domain name of plain characters, with or without the final dot.
 pub(super) fn parse(text: &str) -> Result<FullName, Fault> {
     let refuse = |why: &str| Fault::Refused(format!("“{text}” is not a domain name: {why}"));
-    // DNS itself would take any byte, and write it in ways that others read otherwise.
+    // DNS permits any byte, but presentation formats of the others differ.
     if !text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')) {
-        return Err(refuse("it may have letters, digits, “-”, “_” and dots"));
+        return Err(refuse("it may contain letters, digits, “-”, “_” and dots"));
     }
     Name::vec_from_str(text).map_err(|error| refuse(&error.to_string()))
 }
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_names_below_the_zone_are_taken() {
+    fn only_names_below_the_zone_are_accepted() {
         let zone = Zone::new("Kafka.example.test.").unwrap();
         for good in ["a.kafka.example.test", "b.A.KAFKA.example.test.", "_x.kafka.example.test"] {
             assert!(zone.below(good).is_ok(), "{good}");
@@ -60,13 +60,13 @@ mod tests {
         for bad in
             outside.into_iter().chain(["a..kafka.example.test", "a b.kafka.example.test", &long])
         {
-            let Err(Fault::Refused(sentence)) = zone.below(bad) else { panic!("{bad}") };
-            assert!(sentence.contains(&format!("“{bad}”")), "{sentence}");
+            let Err(Fault::Refused(why)) = zone.below(bad) else { panic!("{bad}") };
+            assert!(why.contains(&format!("“{bad}”")), "{why}");
         }
     }
 
     #[test]
-    fn a_zone_has_a_name() {
+    fn zone_without_a_name_is_refused() {
         for bad in ["", ".", "a..b"] {
             assert!(matches!(Zone::new(bad), Err(Fault::Refused(_))), "{bad}");
         }

@@ -1,41 +1,41 @@
-//! The breaker: when a system is asked at all. Pure; the time comes in.
+//! The circuit breaker. Pure; the caller passes the time.
 
 use std::time::Duration;
 
 use base::Instant;
 
-/// Whether a system is asked.
+/// The state of a circuit breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// It is.
+    /// Calls are permitted.
     Closed,
-    /// It has failed too often and is left alone.
+    /// Calls fail at once, because too many failed before.
     Open,
-    /// One call is let through, to see how it is; one that takes long is not waited for.
+    /// One call is permitted as a probe; a slow probe does not block the next.
     HalfOpen,
 }
 
-/// By what right a call goes through.
+/// The kind of a permitted call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pass {
-    /// Nothing is known against the system.
+    /// The circuit breaker is closed.
     Usual,
-    /// It is the one that sees how the system is.
+    /// The call probes whether the system recovered.
     Probe,
 }
 
-/// Counts failures in a row, and closes the way for a while.
+/// Counts consecutive failures and opens after too many.
 #[derive(Debug)]
 pub(super) struct Breaker {
     failures_to_open: u32,
     open_for: Duration,
-    /// Failed calls in a row.
+    /// Consecutive failed calls.
     failures: u32,
-    /// Why the last one failed; none after one that did not.
+    /// Why the last call failed; none after a success.
     reason: Option<String>,
-    /// Until when the way is closed, if it is.
+    /// Until when it is open, if it is.
     until: Option<Instant>,
-    /// Whether the one that sees is on its way.
+    /// Whether a probe is running.
     is_probing: bool,
 }
 
@@ -58,12 +58,12 @@ impl Breaker {
         }
     }
 
-    /// Lets a call through, or says what is known against the system.
+    /// Permits a call, or returns why the system is considered down.
     pub(super) fn admit(&mut self, now: Instant) -> Result<Pass, String> {
         match self.state(now) {
             State::Closed => Ok(Pass::Usual),
             State::HalfOpen if self.until.is_some_and(|until| now >= until) => {
-                // The next one goes when this one has had as long as the system is left alone for.
+                // The next probe is permitted once this one has taken as long as the open period.
                 (self.until, self.is_probing) = (Some(now + self.open_for), true);
                 Ok(Pass::Probe)
             }
@@ -71,15 +71,15 @@ impl Breaker {
         }
     }
 
-    /// The system has answered; whether that opened the way again.
+    /// Records a success; returns whether it closed the circuit breaker.
     pub(super) fn succeeded(&mut self) -> bool {
         (self.failures, self.reason, self.is_probing) = (0, None, false);
         self.until.take().is_some()
     }
 
-    /// A call has failed for good; whether that closed the way.
+    /// Records a call that failed for good; returns whether it opened the circuit breaker.
     pub(super) fn failed(&mut self, pass: Pass, reason: &str, now: Instant) -> bool {
-        // Who started before the way was closed must not keep it closed for longer.
+        // A call that started before the circuit breaker opened must not extend the open period.
         if pass == Pass::Usual && self.until.is_some() {
             return false;
         }
@@ -92,7 +92,7 @@ impl Breaker {
         pass == Pass::Usual
     }
 
-    /// A call has ended without an answer.
+    /// Records a call that was cancelled.
     pub(super) fn abandoned(&mut self, pass: Pass, now: Instant) {
         if pass == Pass::Probe && self.is_probing {
             (self.until, self.is_probing) = (Some(now), false);

@@ -1,4 +1,4 @@
-//! Ports behind a guard: every call of theirs can be repeated, so every call is retried.
+//! Ports behind a guard: all their calls are idempotent, so all are retried.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,13 +7,14 @@ use futures_util::future::BoxFuture;
 use model::resource::Difference;
 use model::{Invalid, Secret};
 use port::{
-    Access, Answer, Client, Dns, Files, Observed, Operation, Outcome, Progress, Seal, Sso, Task,
+    Access, Dns, Encryption, Files, Observed, Operation, Outcome, PortFuture, Progress, Sso,
+    SsoClient, Task,
 };
 use serde_json::{Map, Value};
 
 use super::Guard;
 
-/// An adapter that is asked only through its guard.
+/// An adapter whose calls go through its guard.
 #[derive(Debug)]
 pub struct Guarded<T> {
     inner: T,
@@ -21,56 +22,56 @@ pub struct Guarded<T> {
 }
 
 impl<T> Guarded<T> {
-    /// Puts a guard before an adapter. Others keep the guard, too, to show how the system is doing.
+    /// Wraps an adapter. The guard is shared with the health page.
     pub fn new(inner: T, guard: Arc<Guard>) -> Self {
         Self { inner, guard }
     }
 
-    /// Its guard.
+    /// The guard.
     pub fn guard(&self) -> &Arc<Guard> {
         &self.guard
     }
 }
 
 impl<D: Dns> Dns for Guarded<D> {
-    fn point<'a>(&'a self, name: &'a str, target: &'a str) -> Answer<'a, ()> {
-        Box::pin(self.guard.call(move || self.inner.point(name, target)))
+    fn set_cname<'a>(&'a self, name: &'a str, target: &'a str) -> PortFuture<'a, ()> {
+        Box::pin(self.guard.call(move || self.inner.set_cname(name, target)))
     }
 
-    fn remove<'a>(&'a self, name: &'a str) -> Answer<'a, ()> {
-        Box::pin(self.guard.call(move || self.inner.remove(name)))
+    fn delete_cname<'a>(&'a self, name: &'a str) -> PortFuture<'a, ()> {
+        Box::pin(self.guard.call(move || self.inner.delete_cname(name)))
     }
 
-    fn find<'a>(&'a self, name: &'a str) -> Answer<'a, Option<String>> {
-        Box::pin(self.guard.call(move || self.inner.find(name)))
+    fn get_cname<'a>(&'a self, name: &'a str) -> PortFuture<'a, Option<String>> {
+        Box::pin(self.guard.call(move || self.inner.get_cname(name)))
     }
 }
 
 impl<S: Sso> Sso for Guarded<S> {
-    fn create<'a>(&'a self, name: &'a str) -> Answer<'a, Client> {
+    fn create<'a>(&'a self, name: &'a str) -> PortFuture<'a, SsoClient> {
         Box::pin(self.guard.call(move || self.inner.create(name)))
     }
 
-    fn find<'a>(&'a self, client: &'a Client) -> Answer<'a, Option<Client>> {
+    fn find<'a>(&'a self, client: &'a SsoClient) -> PortFuture<'a, Option<SsoClient>> {
         Box::pin(self.guard.call(move || self.inner.find(client)))
     }
 
-    fn rotate<'a>(&'a self, client: &'a Client) -> Answer<'a, Client> {
+    fn rotate<'a>(&'a self, client: &'a SsoClient) -> PortFuture<'a, SsoClient> {
         Box::pin(self.guard.call(move || self.inner.rotate(client)))
     }
 
-    fn remove<'a>(&'a self, client: &'a Client) -> Answer<'a, ()> {
-        Box::pin(self.guard.call(move || self.inner.remove(client)))
+    fn delete<'a>(&'a self, client: &'a SsoClient) -> PortFuture<'a, ()> {
+        Box::pin(self.guard.call(move || self.inner.delete(client)))
     }
 }
 
-impl<S: Seal> Seal for Guarded<S> {
-    fn seal<'a>(&'a self, purpose: &'a str, secret: &'a Secret) -> Answer<'a, String> {
-        Box::pin(self.guard.call(move || self.inner.seal(purpose, secret)))
+impl<S: Encryption> Encryption for Guarded<S> {
+    fn encrypt<'a>(&'a self, purpose: &'a str, secret: &'a Secret) -> PortFuture<'a, String> {
+        Box::pin(self.guard.call(move || self.inner.encrypt(purpose, secret)))
     }
 
-    fn open<'a>(&'a self, purpose: &'a str, sealed: &'a str) -> Answer<'a, Secret> {
-        Box::pin(self.guard.call(move || self.inner.open(purpose, sealed)))
+    fn decrypt<'a>(&'a self, purpose: &'a str, sealed: &'a str) -> PortFuture<'a, Secret> {
+        Box::pin(self.guard.call(move || self.inner.decrypt(purpose, sealed)))
     }
 }
 
@@ -79,37 +80,41 @@ impl<E: Operation> Operation for Guarded<E> {
         self.inner.validate(with, files)
     }
 
-    fn plan<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Vec<Difference>>> {
+    fn plan<'a>(&'a self, task: &'a Task) -> PortFuture<'a, Progress<Vec<Difference>>> {
         Box::pin(self.guard.call(move || self.inner.plan(task)))
     }
 
-    fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Outcome>> {
+    fn apply<'a>(&'a self, task: &'a Task) -> PortFuture<'a, Progress<Outcome>> {
         Box::pin(self.guard.call(move || self.inner.apply(task)))
     }
 
-    fn observe<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Observed>> {
+    fn observe<'a>(&'a self, task: &'a Task) -> PortFuture<'a, Progress<Observed>> {
         Box::pin(self.guard.call(move || self.inner.observe(task)))
     }
 
-    fn destroy<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<()>> {
+    fn destroy<'a>(&'a self, task: &'a Task) -> PortFuture<'a, Progress<()>> {
         Box::pin(self.guard.call(move || self.inner.destroy(task)))
     }
 
-    fn prepare<'a>(&'a self, task: &'a Task, agent: &'a Access) -> Answer<'a, Progress<Outcome>> {
+    fn prepare<'a>(
+        &'a self,
+        task: &'a Task,
+        agent: &'a Access,
+    ) -> PortFuture<'a, Progress<Outcome>> {
         Box::pin(self.guard.call(move || self.inner.prepare(task, agent)))
     }
 
-    fn cancel<'a>(&'a self, task: &'a Task) -> Answer<'a, bool> {
-        // It stops what goes on here. To the breaker that is no news of the system.
+    fn cancel<'a>(&'a self, task: &'a Task) -> PortFuture<'a, bool> {
+        // Cancelling only stops local work, which says nothing about the system's health.
         self.inner.cancel(task)
     }
 
-    fn keep<'a>(&'a self, task: &'a Task) -> Answer<'a, BTreeMap<String, Secret>> {
-        // It asks what the executor knows, and must be told also while the system is left alone.
-        self.inner.keep(task)
+    fn persist<'a>(&'a self, task: &'a Task) -> PortFuture<'a, BTreeMap<String, Secret>> {
+        // Only the executor's memory is read, also while the circuit breaker is open.
+        self.inner.persist(task)
     }
 
-    fn adopt<'a>(&'a self, task: &'a Task, what: &'a str) -> Answer<'a, Outcome> {
+    fn adopt<'a>(&'a self, task: &'a Task, what: &'a str) -> PortFuture<'a, Outcome> {
         Box::pin(self.guard.call(move || self.inner.adopt(task, what)))
     }
 

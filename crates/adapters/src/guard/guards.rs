@@ -1,4 +1,4 @@
-//! Guards before systems that are known only when somebody names them.
+//! Guards of systems that users name.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,36 +8,36 @@ use model::OrganizationId;
 
 use super::{Guard, Options};
 
-/// So many are remembered. Of more, those go first that have nothing against their systems.
-const MOST: usize = 1_000;
+/// The maximum number of guards. Above it, healthy ones are evicted first.
+const MAX_GUARDS: usize = 1_000;
 
-/// One guard for each system that an organization names: what is down for one organization says
-/// nothing to another, and delays nobody else.
+/// One guard per system and organization: a failure in one organization neither reveals anything to
+/// another nor delays it.
 ///
-/// They set no limit of their own: whoever asks has one.
+/// These guards set no timeout: their callers do.
 #[derive(Debug, Default)]
 pub(crate) struct Guards(Mutex<HashMap<Key, Arc<Guard>>>);
 
-/// An organization, or none for all together, and the name of a system.
+/// An organization (none for shared systems) and the name of a system.
 type Key = (Option<OrganizationId>, String);
 
 impl Guards {
-    /// The guard before the system that this organization, or all together, know by `name`.
-    pub(crate) fn of(&self, organization: Option<OrganizationId>, name: String) -> Arc<Guard> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    /// The guard of the system `name` of this organization.
+    pub(crate) fn get(&self, organization: Option<OrganizationId>, name: String) -> Arc<Guard> {
+        let mut guards = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (organization, name);
-        if known.len() >= MOST && !known.contains_key(&key) {
-            known.retain(|_, guard| guard.breaker().reason().is_some());
-            if known.len() >= MOST {
-                known.clear();
+        if guards.len() >= MAX_GUARDS && !guards.contains_key(&key) {
+            guards.retain(|_, guard| guard.breaker().reason().is_some());
+            if guards.len() >= MAX_GUARDS {
+                guards.clear();
             }
         }
         let name = key.1.clone();
-        known.entry(key).or_insert_with(|| Arc::new(patient(name))).clone()
+        guards.entry(key).or_insert_with(|| Arc::new(without_timeout(name))).clone()
     }
 }
 
-fn patient(name: String) -> Guard {
+fn without_timeout(name: String) -> Guard {
     let options = Options { attempts: 1, timeout: Duration::MAX, ..Options::default() };
     Guard::new(name, options, || 0)
 }
@@ -57,19 +57,19 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_down_for_one_organization_is_left_alone_for_it_alone() {
+    async fn open_breaker_affects_only_its_organization() {
         let guards = Guards::default();
         let [ours, theirs] = [1, 2].map(|number| Some(OrganizationId(Xid::new(1, [0; 5], number))));
-        fail(&guards.of(ours, "it".into())).await;
-        let asked = guards.of(ours, "it".into()).once(async { Ok(()) }).await;
-        let said = "it is not asked again before 30s have passed: down";
-        assert_eq!(asked, Err(Fault::Unavailable(said.into())));
-        for other in [guards.of(theirs, "it".into()), guards.of(ours, "other".into())] {
+        fail(&guards.get(ours, "it".into())).await;
+        let result = guards.get(ours, "it".into()).once(async { Ok(()) }).await;
+        let message = "it is unavailable: down. Calls resume within 30s";
+        assert_eq!(result, Err(Fault::Unavailable(message.into())));
+        for other in [guards.get(theirs, "it".into()), guards.get(ours, "other".into())] {
             assert_eq!(other.health(), Health::Up);
             assert_eq!(other.once(async { Ok(()) }).await, Ok(()));
         }
-        // It may take as long as whoever asks allows.
-        let slow = guards.of(theirs, "slow".into());
+        // These guards have no timeout.
+        let slow = guards.get(theirs, "slow".into());
         let hours = async {
             tokio::time::sleep(Duration::from_hours(9)).await;
             Ok(())
@@ -78,15 +78,15 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn not_more_are_remembered_than_may_be_and_those_that_are_down_longest() {
+    async fn guards_are_bounded_and_failing_ones_are_evicted_last() {
         let guards = Guards::default();
         let ours = Some(OrganizationId(Xid::new(1, [0; 5], 1)));
-        fail(&guards.of(ours, "down".into())).await;
-        for number in 0..3 * MOST {
-            guards.of(ours, number.to_string());
-            assert!(guards.0.lock().unwrap().len() <= MOST);
+        fail(&guards.get(ours, "down".into())).await;
+        for number in 0..3 * MAX_GUARDS {
+            guards.get(ours, number.to_string());
+            assert!(guards.0.lock().unwrap().len() <= MAX_GUARDS);
         }
         let down = Health::Down { reason: "down".into() };
-        assert_eq!(guards.of(ours, "down".into()).health(), down);
+        assert_eq!(guards.get(ours, "down".into()).health(), down);
     }
 }

@@ -1,6 +1,6 @@
-//! The way to a Kubernetes: from its kubeconfig, or from where the server itself runs.
+//! Clients of Kubernetes clusters: from a kubeconfig, or from the cluster in which the server runs.
 //!
-//! A kubeconfig comes from users. Nothing in it may make the server run a program or read a file.
+//! A kubeconfig comes from users. It must not make the server run a program or read a file.
 
 use std::time::Duration;
 
@@ -12,65 +12,65 @@ use sha2::{Digest, Sha256};
 
 use crate::http::root_of;
 
-/// How long one answer may take.
-const ANSWER_WITHIN: Duration = Duration::from_secs(10);
-const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+/// The timeout of one response.
+const READ_TIMEOUT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A hash of all that a client is made from.
-pub(super) fn made_of(kubeconfig: Option<&Secret>, context: Option<&str>) -> Vec<u8> {
+/// A hash of the configuration of a client.
+pub(super) fn config_hash(kubeconfig: Option<&Secret>, context: Option<&str>) -> Vec<u8> {
     let text = kubeconfig.map(Secret::reveal).unwrap_or_default();
     let context = context.unwrap_or_default();
     Sha256::digest(format!("{}\n{context}\n{text}", context.len())).to_vec()
 }
 
-/// A client that asks once and says what it was told: the guard asks again.
+/// Creates a client that does not retry: the guard does.
 pub(super) async fn client(
     kubeconfig: Option<&Secret>,
     context: Option<&str>,
 ) -> Result<Client, Fault> {
     let mut config = match kubeconfig {
-        Some(text) => given(text, context).await?,
+        Some(text) => parse(text, context).await?,
         None => Config::incluster().map_err(|error| {
             Fault::Refused(format!(
-                "no kubeconfig was given, and the server does not run in a Kubernetes: {}",
+                "no kubeconfig was given, and the server does not run in Kubernetes: {}",
                 root_of(&error)
             ))
         })?,
     };
     config.default_retry = false;
-    config.connect_timeout = Some(CONNECT_WITHIN);
-    config.read_timeout = Some(ANSWER_WITHIN);
+    config.connect_timeout = Some(CONNECT_TIMEOUT);
+    config.read_timeout = Some(READ_TIMEOUT);
     config.reset_reader_on_write = true;
     Client::try_from(config).map_err(|error| refused(&root_of(&error)))
 }
 
 fn refused(why: &str) -> Fault {
-    Fault::Refused(format!("the kubeconfig can't be used: {why}"))
+    Fault::Refused(format!("invalid kubeconfig: {why}"))
 }
 
-async fn given(text: &Secret, context: Option<&str>) -> Result<Config, Fault> {
-    // What a parser says may repeat what it has read.
+async fn parse(text: &Secret, context: Option<&str>) -> Result<Config, Fault> {
+    // The parser's error may repeat the content.
     let parsed = Kubeconfig::from_yaml(text.reveal());
-    let parsed = parsed.map_err(|_| refused("it is not YAML as kubectl writes it"))?;
-    let (cluster, user) = chosen(&parsed, context).map_err(|why| refused(&why))?;
+    let parsed = parsed.map_err(|_| refused("it is not YAML in the format of kubectl"))?;
+    let (cluster, user) = select(&parsed, context).map_err(|why| refused(&why))?;
     check(cluster, user).map_err(|why| refused(&why))?;
     let options = KubeConfigOptions { context: context.map(str::to_owned), ..Default::default() };
     let config = Config::from_custom_kubeconfig(parsed, &options).await;
     let config = config.map_err(|error| refused(&root_of(&error)))?;
     let is_http = matches!(config.cluster_url.scheme_str(), Some("http" | "https"));
     if !is_http || config.cluster_url.host().is_none() {
-        return Err(refused("its server is no address such as https://10.0.0.1:6443"));
+        return Err(refused("its server must be a URL such as https://10.0.0.1:6443"));
     }
     Ok(config)
 }
 
 /// The cluster and the user of the context.
-fn chosen<'a>(
+fn select<'a>(
     all: &'a Kubeconfig,
     context: Option<&str>,
 ) -> Result<(&'a Cluster, Option<&'a AuthInfo>), String> {
     let name = context.or(all.current_context.as_deref()).filter(|name| !name.is_empty());
-    let name = name.ok_or("it has no current-context, and no context was named")?;
+    let name = name.ok_or("it has no current-context. Name a context")?;
     let found = all.contexts.iter().find(|known| known.name == name);
     let found = found.and_then(|known| known.context.as_ref());
     let found = found.ok_or_else(|| format!("it has no context {name}"))?;
@@ -86,19 +86,19 @@ fn chosen<'a>(
     Ok((cluster, user.transpose()?))
 }
 
-/// Is all that is needed in it?
+/// Checks that the kubeconfig is self-contained.
 fn check(cluster: &Cluster, user: Option<&AuthInfo>) -> Result<(), String> {
     if cluster.certificate_authority.is_some() && cluster.certificate_authority_data.is_none() {
         return Err(file("certificate-authority", "certificate-authority-data"));
     }
     if cluster.proxy_url.is_some() {
-        return Err("it names a proxy, which Paddock does not use".into());
+        return Err("it names a proxy, which Paddock does not support".into());
     }
     let Some(user) = user else { return Ok(()) };
     if user.exec.is_some() || user.auth_provider.is_some() {
         return Err(
-            "its user signs in with a program (exec or auth-provider), which would run on \
-                    the server; give one with a token or a client certificate in it"
+            "its user authenticates with a program (exec or auth-provider), which would run on the \
+             server. Use a token or a client certificate"
                 .into(),
         );
     }
@@ -116,7 +116,7 @@ fn check(cluster: &Cluster, user: Option<&AuthInfo>) -> Result<(), String> {
 
 fn file(field: &str, instead: &str) -> String {
     format!(
-        "{field} names a file, which would be read on the server; put it into the kubeconfig as \
-         {instead} (kubectl config view --flatten --minify --raw does so)"
+        "{field} names a file, which would be read on the server. Embed it as {instead} with \
+         kubectl config view --flatten --minify --raw"
     )
 }

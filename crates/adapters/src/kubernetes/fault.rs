@@ -1,76 +1,76 @@
-//! What an apiserver says, as faults.
+//! Errors of API servers, mapped to faults.
 
 use kube::Error;
 use kube::core::Status;
 use port::Fault;
 
-use super::Reached;
+use super::Target;
 use crate::http::root_of;
 
-/// The most characters of a foreign sentence.
+/// The maximum length of an external message, in characters.
 const MAX_CHARS: usize = 600;
 
-/// Makes a fault of an error, with what was about to be done.
+/// Maps an error to a fault that names the attempted action.
 pub(super) trait Doing<T> {
-    /// `what` follows "to".
-    fn doing(self, reached: &Reached<'_>, what: &str) -> Result<T, Fault>;
+    /// `what` completes "failed to".
+    fn doing(self, target: &Target<'_>, what: &str) -> Result<T, Fault>;
 }
 
 impl<T> Doing<T> for Result<T, Error> {
-    fn doing(self, reached: &Reached<'_>, what: &str) -> Result<T, Fault> {
-        self.map_err(|error| fault(&reached.task.name, reached.is_renewed, what, &error))
+    fn doing(self, target: &Target<'_>, what: &str) -> Result<T, Fault> {
+        self.map_err(|error| fault(&target.task.name, target.is_renewed, what, &error))
     }
 }
 
-/// Is it that there is no such thing?
+/// Whether the object does not exist.
 pub(super) fn is_missing(error: &Error) -> bool {
     matches!(error, Error::Api(status) if status.code == 404)
 }
 
 fn fault(cluster: &str, is_renewed: bool, what: &str, error: &Error) -> Fault {
-    let name = format!("The Kubernetes of the cluster {cluster}");
+    let name = format!("Kubernetes of cluster {cluster}");
     match error {
-        Error::Api(status) => told(&name, is_renewed, what, status),
-        Error::SerdeError(_) | Error::FromUtf8(_) => Fault::Unavailable(format!(
-            "{name} gives answers that make no sense, when it was asked to {what}"
-        )),
-        Error::Auth(_) => Fault::Refused(format!("{name}: the kubeconfig's user can't sign in")),
-        Error::BuildRequest(_) => Fault::Refused(format!("{name} can't be asked to {what}")),
-        other => Fault::Unavailable(format!("{name} can't be reached: {}", root_of(other))),
+        Error::Api(status) => status_fault(&name, is_renewed, what, status),
+        Error::SerdeError(_) | Error::FromUtf8(_) => {
+            Fault::Unavailable(format!("{name} failed to {what}: invalid response"))
+        }
+        Error::Auth(_) => {
+            Fault::Refused(format!("{name}: the kubeconfig's user cannot authenticate"))
+        }
+        Error::BuildRequest(_) => Fault::Refused(format!("{name}: invalid request to {what}")),
+        other => Fault::Unavailable(format!("{name} is unreachable: {}", root_of(other))),
     }
 }
 
-fn told(name: &str, is_renewed: bool, what: &str, status: &Status) -> Fault {
-    let said = said(&status.message);
+fn status_fault(name: &str, is_renewed: bool, what: &str, status: &Status) -> Fault {
+    let message = message(&status.message);
     let code = status.code;
     match code {
         401 if is_renewed => {
-            Fault::Unavailable(format!("{name} does not accept the server's own token now"))
+            Fault::Unavailable(format!("{name} rejected the server's service account token"))
         }
         401 => Fault::Refused(format!(
-            "{name} does not accept the credentials of the kubeconfig: they are wrong or have \
-             expired; give the cluster a newer kubeconfig"
+            "{name} rejected the credentials of the kubeconfig: they are wrong or expired. Set a \
+             new kubeconfig"
         )),
-        // What is about to vanish can be made again after that.
+        // The object can be created again once its deletion has finished.
         403 if status.message.contains("being terminated") => {
-            Fault::Unavailable(format!("{name} can't {what} yet{said}"))
+            Fault::Unavailable(format!("{name} failed to {what}{message}"))
         }
-        403 => Fault::Refused(format!("{name} does not allow Paddock to {what}{said}")),
+        403 => Fault::Refused(format!("{name} denied permission to {what}{message}")),
         400 | 405 | 413 | 415 | 422 => {
-            Fault::Refused(format!("{name} refuses to {what}: it answered {code}{said}"))
+            Fault::Refused(format!("{name} refused to {what}: status {code}{message}"))
         }
-        409 => {
-            Fault::Unavailable(format!("{name}: somebody else changes this now, to {what}{said}"))
-        }
-        408 | 410 | 429 => {
-            Fault::Unavailable(format!("{name} has no time to {what}: {code}{said}"))
-        }
-        _ => Fault::Unavailable(format!("{name} fails to {what}: it answered {code}{said}")),
+        409 => Fault::Unavailable(format!("{name} failed to {what}: concurrent change{message}")),
+        408 | 410 | 429 => Fault::Unavailable(format!(
+            "{name} failed to {what}: overloaded, status {code}{message}"
+        )),
+        _ => Fault::Unavailable(format!("{name} failed to {what}: status {code}{message}")),
     }
 }
 
-/// What it said itself, on one line and not too long.
-fn said(message: &str) -> String {
+/// The message of the API server as ` (message)`, as one line of limited length.
+fn message(message: &str) -> String {
     let line = message.split_whitespace().collect::<Vec<_>>().join(" ");
     let line: String = line.chars().take(MAX_CHARS).collect();
     if line.is_empty() { line } else { format!(" ({line})") }

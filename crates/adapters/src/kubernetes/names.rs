@@ -1,35 +1,37 @@
-//! What things are called there, and what is written on them.
+//! Names, labels and annotations of Paddock's objects.
 
 use model::operation::Subject;
 
-/// Who applies, as Kubernetes keeps it of every field.
+/// The field manager of server-side apply.
 pub(super) const MANAGER: &str = "paddock";
-/// Whose things they are.
+/// The label of all objects of Paddock.
 pub(super) const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "paddock");
-/// Which cluster of Paddock a thing belongs to.
+/// The label with the id of the Paddock cluster.
 pub(super) const CLUSTER: &str = "paddock.dev/cluster";
-/// On namespaces that Paddock has made itself, and may remove.
+/// The fencing token of the server that wrote an object last.
+pub(super) const FENCE: &str = "paddock.dev/fence";
+/// The annotation of namespaces that Paddock created and may delete.
 pub(super) const MADE: &str = "paddock.dev/made";
-/// On namespaces of instances: where their agent lives.
+/// The label of instance namespaces with the namespace of their agent.
 pub(super) const HOME: &str = "paddock.dev/home";
-/// On all that an agent runs.
+/// The label of all objects that an agent runs.
 pub(super) const REPLICA: &str = "paddock.dev/replica";
 
-/// The agent's Deployment, ServiceAccount, Role and so on.
+/// The name of the agent's Deployment, ServiceAccount, Role and so on.
 pub(super) const AGENT: &str = "paddock-agent";
 /// The label that selects the agent's pods.
 pub(super) const NAME: &str = "app.kubernetes.io/name";
-/// The Secret with credentials of registries.
+/// The Secret with registry credentials.
 pub(super) const PULL: &str = "paddock-pull";
 /// The ResourceQuota and the LimitRange.
 pub(super) const QUOTA: &str = "paddock";
 
-/// What the agent may do everywhere.
+/// The ClusterRole with the agent's cluster-wide permissions.
 pub(super) fn everywhere(id: Subject) -> String {
     format!("paddock-{id}")
 }
 
-/// What the agent may do in namespaces of instances.
+/// The ClusterRole with the agent's permissions in instance namespaces.
 pub(super) fn instances(id: Subject) -> String {
     format!("paddock-{id}-instances")
 }

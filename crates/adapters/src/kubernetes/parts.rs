@@ -1,4 +1,4 @@
-//! The objects that make a Kubernetes a cluster of Paddock.
+//! The objects that Paddock applies to a Kubernetes cluster.
 
 use model::cluster::{Kubernetes, PULL_SECRET};
 use model::operation::Subject;
@@ -6,18 +6,18 @@ use model::{Quantity, Resources, Secret};
 use port::Access;
 use serde_json::{Value, json};
 
-use super::Reached;
+use super::Target;
 use super::names::{self, AGENT, CLUSTER, HOME, MADE, MANAGED_BY, NAME, PULL, QUOTA};
-use super::rules;
+use super::rbac;
 
-/// What the agent itself asks for.
+/// The resource requests of the agent.
 const AGENT_CPU: Quantity = Quantity::from_milli(50);
 const AGENT_RAM: Quantity = Quantity::whole(64 << 20);
 const RBAC: &str = "rbac.authorization.k8s.io";
-/// Nobody in particular: the agent needs no rights on its machine.
+/// An unprivileged user and group.
 const NOBODY: u32 = 65532;
 
-/// An object, where its kind is found: group, version, plural.
+/// An object, and its API resource: group, version, plural.
 pub(super) struct Part {
     pub(super) at: (&'static str, &'static str, &'static str),
     pub(super) is_inside: bool,
@@ -29,30 +29,30 @@ impl Part {
         self.object["metadata"]["name"].as_str().unwrap_or_default()
     }
 
-    /// For sentences: what it is.
-    pub(super) fn words(&self) -> String {
+    /// Its kind and name, for messages.
+    pub(super) fn display_name(&self) -> String {
         format!("{} {}", self.object["kind"].as_str().unwrap_or_default(), self.name())
     }
 }
 
-/// What is written on all of them.
+/// The labels of all objects.
 pub(super) fn labels(id: Subject) -> Value {
     json!({MANAGED_BY.0: MANAGED_BY.1, CLUSTER: id.to_string()})
 }
 
-/// The namespace. One that we make has rules for what runs there: nothing that reaches the machine.
-pub(super) fn namespace(id: Subject, name: &str, is_made: bool) -> Value {
+/// The namespace. One that Paddock creates enforces the pod security standard `baseline`.
+pub(super) fn namespace(id: Subject, name: &str, is_created: bool) -> Value {
     let mut object = json!({"apiVersion": "v1", "kind": "Namespace",
         "metadata": {"name": name, "labels": labels(id)}});
-    if is_made {
+    if is_created {
         object["metadata"]["annotations"] = json!({MADE: "true"});
         object["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = json!("baseline");
     }
     object
 }
 
-impl Reached<'_> {
-    /// All but the namespace, in the order in which they are applied.
+impl Target<'_> {
+    /// All objects except the namespace, in the order of application.
     pub(super) fn parts(&self, agent: &Access, custom: &[String]) -> Vec<Part> {
         let mut parts = self.quota();
         parts.extend(self.roles(custom));
@@ -82,7 +82,7 @@ impl Reached<'_> {
         Part { at: (group, version, plural), is_inside, object }
     }
 
-    /// The quota, beside which the agent fits; what asks for nothing is counted as a little.
+    /// The quota, increased by the agent's requests, with minimal default requests.
     fn quota(&self) -> Vec<Part> {
         let hard = hard(&self.settings);
         if hard.as_object().is_none_or(serde_json::Map::is_empty) {
@@ -115,14 +115,14 @@ impl Reached<'_> {
                 "ClusterRole",
                 "clusterroles",
                 &instances,
-                role(rules::inside(custom)),
+                role(rbac::inside(custom)),
             ),
             self.part(
                 version,
                 "ClusterRole",
                 "clusterroles",
                 &all,
-                role(rules::everywhere(custom, &instances)),
+                role(rbac::everywhere(custom, &instances)),
             ),
             self.part(
                 version,
@@ -131,7 +131,7 @@ impl Reached<'_> {
                 &all,
                 bound("ClusterRole", &all),
             ),
-            self.part(version, "Role", "roles", AGENT, role(rules::inside(custom))),
+            self.part(version, "Role", "roles", AGENT, role(rbac::inside(custom))),
             self.part(version, "RoleBinding", "rolebindings", AGENT, bound("Role", AGENT)),
         ]
     }
@@ -142,12 +142,12 @@ impl Reached<'_> {
     }
 
     fn pull_secret(&self) -> Option<Part> {
-        let data = json!({".dockerconfigjson": encoded(self.task.kept.get(PULL_SECRET)?)});
+        let data = json!({".dockerconfigjson": encoded(self.task.persisted.get(PULL_SECRET)?)});
         let rest = json!({"type": "kubernetes.io/dockerconfigjson", "data": data});
         Some(self.part("v1", "Secret", "secrets", PULL, rest))
     }
 
-    /// The agent. Only one at a time: it is replaced, not rolled.
+    /// The agent's Deployment. Only one agent may run at a time, hence `Recreate`.
     fn agent(&self, agent: &Access) -> Part {
         let labels =
             json!({NAME: AGENT, MANAGED_BY.0: MANAGED_BY.1, CLUSTER: self.task.id.to_string()});
@@ -162,7 +162,7 @@ impl Reached<'_> {
                 {"name": "data", "emptyDir": {}},
             ],
         });
-        if self.task.kept.contains_key(PULL_SECRET) {
+        if self.task.persisted.contains_key(PULL_SECRET) {
             spec["imagePullSecrets"] = json!([{ "name": PULL }]);
         }
         self.part(
@@ -184,7 +184,7 @@ impl Reached<'_> {
             json!({"name": "PADDOCK_KUBERNETES_NAMESPACE", "value": self.settings.namespace}),
             json!({"name": "PADDOCK_KUBERNETES_INSTANCE_ROLE", "value": names::instances(self.task.id)}),
         ];
-        if self.task.kept.contains_key(PULL_SECRET) {
+        if self.task.persisted.contains_key(PULL_SECRET) {
             env.push(json!({"name": "PADDOCK_KUBERNETES_PULL_SECRET", "value": PULL}));
         }
         json!({
@@ -203,8 +203,8 @@ impl Reached<'_> {
     }
 }
 
-/// The name of an instance's namespace's label that says whose it is, as a selector.
-pub(super) fn of_instances(settings: &Kubernetes) -> String {
+/// The label selector of instance namespaces.
+pub(super) fn instance_selector(settings: &Kubernetes) -> String {
     format!("{HOME}={}", settings.namespace)
 }
 
@@ -212,7 +212,7 @@ fn encoded(secret: &Secret) -> String {
     data_encoding::BASE64.encode(secret.reveal().as_bytes())
 }
 
-/// The quota as Kubernetes counts. What it does not count is left out.
+/// The quota as a ResourceQuota's `hard`. Resources unknown to Kubernetes are omitted.
 fn hard(settings: &Kubernetes) -> Value {
     let mut hard = serde_json::Map::new();
     for (kind, amount) in with_agent(&settings.quota).iter() {
@@ -229,7 +229,7 @@ fn hard(settings: &Kubernetes) -> Value {
     Value::Object(hard)
 }
 
-/// Users count what they run; the agent comes on top.
+/// Users count their own workloads; the agent comes on top.
 fn with_agent(quota: &Resources) -> Resources {
     let more = |kind: &str, amount: Quantity| match kind {
         "cpu" => amount.plus(AGENT_CPU),

@@ -1,4 +1,4 @@
-//! Takes away all that was made: the agent first, so that nobody makes more meanwhile.
+//! Deletes all objects of a cluster: the agent first, so that it creates no more.
 
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
@@ -6,15 +6,15 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use port::{Fault, Progress};
 use serde_json::json;
 
-use super::Reached;
+use super::Target;
 use super::fault::{Doing, is_missing};
-use super::names::{AGENT, CLUSTER, MADE, MANAGED_BY, PULL, QUOTA, REPLICA};
-use super::parts::of_instances;
-use super::prepare::of_the_cluster;
+use super::names::{AGENT, CLUSTER, FENCE, MADE, MANAGED_BY, PULL, QUOTA, REPLICA};
+use super::parts::instance_selector;
+use super::prepare::cluster_wide;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// What is ours in a namespace, in the order in which it goes.
+/// Our objects in a namespace, in the order of deletion.
 const INSIDE: [((&str, &str, &str), &str); 7] = [
     (("", "v1", "secrets"), AGENT),
     (("", "v1", "secrets"), PULL),
@@ -25,35 +25,35 @@ const INSIDE: [((&str, &str, &str), &str); 7] = [
     (("", "v1", "limitranges"), QUOTA),
 ];
 
-/// What agents make of deployments.
-const RUNS: [(&str, &str, &str); 4] = [
+/// The kinds of objects that agents create for deployments.
+const WORKLOADS: [(&str, &str, &str); 4] = [
     ("apps", "v1", "deployments"),
     ("batch", "v1", "jobs"),
     ("", "v1", "services"),
     ("", "v1", "secrets"),
 ];
 
-impl Reached<'_> {
+impl Target<'_> {
     pub(super) async fn remove(&self) -> Result<Progress<()>, Fault> {
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         let name = &self.settings.namespace;
         let found = namespaces.get_opt(name).await.doing(self, "read its namespace")?;
         let found = found.filter(|found| self.is_ours(found));
-        if found.is_some() && self.remove_ours(("apps", "v1", "deployments"), true, AGENT).await? {
-            return Ok(Progress::running("The agent is being stopped."));
+        if found.is_some() && self.delete_ours(("apps", "v1", "deployments"), true, AGENT).await? {
+            return Ok(Progress::running("Stopping the agent."));
         }
-        if let Some(wait) = self.remove_instances(&namespaces).await? {
+        if let Some(wait) = self.delete_instances(&namespaces).await? {
             return Ok(Progress::running(wait));
         }
-        for (plural, name) in of_the_cluster(self.task.id) {
-            self.remove_ours((RBAC, "v1", plural), false, &name).await?;
+        for (plural, name) in cluster_wide(self.task.id) {
+            self.delete_ours((RBAC, "v1", plural), false, &name).await?;
         }
         let Some(found) = found else { return Ok(Progress::Done(())) };
-        let is_made = found.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(MADE));
-        if is_made {
-            return self.remove_namespace(&namespaces, &found).await;
+        let annotations = found.metadata.annotations.as_ref();
+        if annotations.is_some_and(|all| all.contains_key(MADE)) {
+            return self.delete_namespace(&namespaces, &found).await;
         }
-        self.leave(&namespaces).await
+        self.release_namespace(&namespaces).await
     }
 
     fn is_ours(&self, found: &Namespace) -> bool {
@@ -61,80 +61,82 @@ impl Reached<'_> {
         labels.and_then(|labels| labels.get(CLUSTER)) == Some(&self.task.id.to_string())
     }
 
-    async fn remove_namespace(
+    async fn delete_namespace(
         &self,
         namespaces: &Api<Namespace>,
         found: &Namespace,
     ) -> Result<Progress<()>, Fault> {
         let name = &self.settings.namespace;
         if found.metadata.deletion_timestamp.is_none() {
-            delete(self, namespaces, name).await?;
+            let params = self.fenced_delete(DeleteParams::default(), &found.metadata)?;
+            delete(self, namespaces, name, &params).await?;
         }
         let left = namespaces.get_opt(name).await.doing(self, "read its namespace")?;
         Ok(match left {
             None => Progress::Done(()),
-            Some(_) => Progress::running(format!("The namespace {name} is being removed.")),
+            Some(_) => Progress::running(format!("Deleting namespace {name}.")),
         })
     }
 
-    /// Namespaces that the agent has made for instances.
-    async fn remove_instances(&self, namespaces: &Api<Namespace>) -> Result<Option<String>, Fault> {
-        let ours = ListParams::default().labels(&of_instances(&self.settings));
-        let found = namespaces.list(&ours).await.doing(self, "list namespaces of instances")?.items;
+    /// Deletes the namespaces that the agent created for instances.
+    async fn delete_instances(&self, namespaces: &Api<Namespace>) -> Result<Option<String>, Fault> {
+        let ours = ListParams::default().labels(&instance_selector(&self.settings));
+        let found = namespaces.list(&ours).await.doing(self, "list instance namespaces")?.items;
         for namespace in &found {
             if let (Some(name), None) =
                 (&namespace.metadata.name, &namespace.metadata.deletion_timestamp)
             {
-                delete(self, namespaces, name).await?;
+                delete(self, namespaces, name, &DeleteParams::default()).await?;
             }
         }
-        let left = namespaces.list(&ours).await.doing(self, "list namespaces of instances")?.items;
-        Ok((!left.is_empty())
-            .then(|| format!("{} namespaces of instances are being removed.", left.len())))
+        let left = namespaces.list(&ours).await.doing(self, "list instance namespaces")?.items;
+        Ok((!left.is_empty()).then(|| format!("Deleting {} instance namespaces.", left.len())))
     }
 
-    /// What the agent has left behind of one kind; how many there were.
-    async fn remove_runs(&self, at: (&str, &str, &str)) -> Result<usize, Fault> {
-        let (all, what) = (self.api(at, true), format!("remove {} of deployments", at.2));
-        let runs = all.list(&ListParams::default().labels(REPLICA)).await.doing(self, &what)?.items;
-        for name in runs.iter().filter_map(|run| run.metadata.name.as_deref()) {
+    /// Deletes the agent's objects of one kind; returns how many there were.
+    async fn delete_workloads(&self, at: (&str, &str, &str)) -> Result<usize, Fault> {
+        let (all, what) = (self.api(at, true), format!("delete {} of deployments", at.2));
+        let found =
+            all.list(&ListParams::default().labels(REPLICA)).await.doing(self, &what)?.items;
+        for name in found.iter().filter_map(|object| object.metadata.name.as_deref()) {
             match all.delete(name, &DeleteParams::background()).await {
                 Err(error) if is_missing(&error) => {}
                 other => drop(other.doing(self, &what)?),
             }
         }
-        Ok(runs.len())
+        Ok(found.len())
     }
 
-    /// Leaves a namespace that was there before: what is ours goes, the rest stays.
-    async fn leave(&self, namespaces: &Api<Namespace>) -> Result<Progress<()>, Fault> {
+    /// Deletes our objects in a namespace that Paddock did not create, and removes our labels from
+    /// it.
+    async fn release_namespace(&self, namespaces: &Api<Namespace>) -> Result<Progress<()>, Fault> {
         let mut left = 0;
-        for at in RUNS {
-            left += self.remove_runs(at).await?;
+        for at in WORKLOADS {
+            left += self.delete_workloads(at).await?;
         }
         if left > 0 {
-            return Ok(Progress::running(format!(
-                "{left} objects of deployments are being removed."
-            )));
+            return Ok(Progress::running(format!("Deleting {left} objects of deployments.")));
         }
         for (at, name) in INSIDE {
-            self.remove_ours(at, true, name).await?;
+            self.delete_ours(at, true, name).await?;
         }
-        let labels = json!({"metadata": {"labels": {CLUSTER: null, MANAGED_BY.0: null}}});
+        let labels = json!({"metadata": {"annotations": {FENCE: null},
+            "labels": {CLUSTER: null, MANAGED_BY.0: null}}});
         let name = &self.settings.namespace;
         let patched = namespaces.patch(name, &PatchParams::default(), &Patch::Merge(&labels)).await;
-        patched.doing(self, "take its label off the namespace")?;
+        patched.doing(self, "remove its label from the namespace")?;
         Ok(Progress::Done(()))
     }
 }
 
 async fn delete(
-    reached: &Reached<'_>,
+    target: &Target<'_>,
     namespaces: &Api<Namespace>,
     name: &str,
+    params: &DeleteParams,
 ) -> Result<(), Fault> {
-    match namespaces.delete(name, &DeleteParams::default()).await {
+    match namespaces.delete(name, params).await {
         Err(error) if is_missing(&error) => Ok(()),
-        other => other.doing(reached, &format!("remove the namespace {name}")).map(drop),
+        other => other.doing(target, &format!("delete the namespace {name}")).map(drop),
     }
 }

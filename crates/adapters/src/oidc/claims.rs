@@ -1,4 +1,4 @@
-//! What a token says about its bearer, and whether it holds now.
+//! The claims of a token, and whether they are valid now.
 
 use std::time::Duration;
 
@@ -7,26 +7,26 @@ use serde_json::{Map, Value};
 
 use super::{Denied, Options};
 
-/// Who somebody is, according to their token.
+/// The identity that a token asserts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claims {
-    /// Who issued the token.
+    /// The issuer of the token.
     pub issuer: String,
-    /// The bearer's id at the issuer.
+    /// The bearer's id at the issuer: `sub`.
     pub subject: String,
-    /// The name that they sign in with: `username`, else `preferred_username`.
+    /// The login name: `username`, else `preferred_username`.
     pub username: Option<String>,
     /// The organization: `org_id`, else `rh-org-id`.
     pub organization: Option<String>,
     /// The bearer's account: `account_id`.
     pub account_id: Option<String>,
-    /// Whether they administer the organization: `is_org_admin`.
+    /// Whether the bearer administers the organization: `is_org_admin`.
     pub is_org_admin: bool,
-    /// The client that got the token: `clientId`, else `client_id`, else `azp`.
+    /// The client that requested the token: `clientId`, else `client_id`, else `azp`.
     pub client_id: Option<String>,
-    /// Their roles: `realm_access.roles`.
+    /// The bearer's roles: `realm_access.roles`.
     pub roles: Vec<String>,
-    /// Until when the token holds.
+    /// When the token expires.
     pub expires_at: Time,
     /// For display.
     pub email: Option<String>,
@@ -35,80 +35,89 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// What the claims mean, if they hold now. The signature is somebody else's.
+    /// Validates the claims. The caller checks the signature.
     pub(super) fn check(
-        said: &Map<String, Value>,
+        claims: &Map<String, Value>,
         options: &Options,
         now: Time,
     ) -> Result<Self, Denied> {
-        let expires_at = in_time(said, options.skew, now)?;
+        let expires_at = in_time(claims, options.skew, now)?;
         if let Some(audience) = &options.audience
-            && !is_for(said, audience)
+            && !is_for(claims, audience)
         {
-            return Err(Denied::Invalid(format!("the token is not for {audience} (aud)")));
+            return Err(Denied::Invalid(format!("the token's audience is not {audience} (aud)")));
         }
-        if said.get("impersonated").is_some_and(is_true) {
+        if claims.get("impersonated").is_some_and(is_true) {
             return Err(Denied::Invalid(
-                "somebody else acts with this token (impersonated)".into(),
+                "impersonation tokens are not accepted (impersonated)".into(),
             ));
         }
-        let subject = text(said, &["sub"])
-            .ok_or_else(|| Denied::Invalid("the token does not say whose it is (sub)".into()))?;
-        Ok(Self::read(said, options.issuer.clone(), subject, expires_at))
+        let subject = text(claims, &["sub"])
+            .ok_or_else(|| Denied::Invalid("the token has no subject (sub)".into()))?;
+        Ok(Self::read(claims, options.issuer.clone(), subject, expires_at))
     }
 
-    fn read(said: &Map<String, Value>, issuer: String, subject: String, expires_at: Time) -> Self {
+    fn read(
+        claims: &Map<String, Value>,
+        issuer: String,
+        subject: String,
+        expires_at: Time,
+    ) -> Self {
         Self {
             issuer,
             subject,
-            username: text(said, &["username", "preferred_username"]),
-            organization: text(said, &["org_id", "rh-org-id"]),
-            account_id: text(said, &["account_id"]),
-            is_org_admin: said.get("is_org_admin").is_some_and(is_true),
-            client_id: text(said, &["clientId", "client_id", "azp"]),
-            roles: roles(said),
+            username: text(claims, &["username", "preferred_username"]),
+            organization: text(claims, &["org_id", "rh-org-id"]),
+            account_id: text(claims, &["account_id"]),
+            is_org_admin: claims.get("is_org_admin").is_some_and(is_true),
+            client_id: text(claims, &["clientId", "client_id", "azp"]),
+            roles: roles(claims),
             expires_at,
-            email: text(said, &["email"]),
-            name: text(said, &["name"]),
+            email: text(claims, &["email"]),
+            name: text(claims, &["name"]),
         }
     }
 }
 
-/// Until when it holds, if it does now.
-fn in_time(said: &Map<String, Value>, skew: Duration, now: Time) -> Result<Time, Denied> {
-    let expires_at = time(said, "exp")?;
-    let issued_at = time(said, "iat")?;
+/// The expiry of a token that is valid now.
+fn in_time(claims: &Map<String, Value>, skew: Duration, now: Time) -> Result<Time, Denied> {
+    let expires_at = time(claims, "exp")?;
+    let issued_at = time(claims, "iat")?;
     if now >= expires_at + skew {
-        return Err(Denied::Invalid(format!("the token was good until {expires_at} (exp)")));
+        return Err(Denied::Invalid(format!("the token expired at {expires_at} (exp)")));
     }
     if now + skew < issued_at {
-        return Err(Denied::Invalid(format!("the token is of the future, {issued_at} (iat)")));
+        return Err(Denied::Invalid(format!(
+            "the token was issued in the future, at {issued_at} (iat)"
+        )));
     }
-    if said.contains_key("nbf") {
-        let not_before = time(said, "nbf")?;
+    if claims.contains_key("nbf") {
+        let not_before = time(claims, "nbf")?;
         if now + skew < not_before {
-            return Err(Denied::Invalid(format!("the token is good from {not_before} on (nbf)")));
+            return Err(Denied::Invalid(format!(
+                "the token is not valid before {not_before} (nbf)"
+            )));
         }
     }
     Ok(expires_at)
 }
 
-/// A claim in seconds since 1970.
-fn time(said: &Map<String, Value>, name: &str) -> Result<Time, Denied> {
-    let seconds = said.get(name).and_then(Value::as_number).and_then(|number| {
+/// A numeric date claim, in seconds since 1970.
+fn time(claims: &Map<String, Value>, name: &str) -> Result<Time, Denied> {
+    let seconds = claims.get(name).and_then(Value::as_number).and_then(|number| {
         #[expect(
             clippy::cast_possible_truncation,
-            reason = "it saturates, and fractions are kept out"
+            reason = "it saturates, and fractions are dropped"
         )]
         number.as_i64().or_else(|| number.as_f64().map(|seconds| seconds as i64))
     });
     let seconds = seconds
-        .ok_or_else(|| Denied::Invalid(format!("the token has no number of seconds in {name}")))?;
+        .ok_or_else(|| Denied::Invalid(format!("the token's {name} is not a number of seconds")))?;
     Ok(Time(seconds.saturating_mul(1_000_000)))
 }
 
-fn is_for(said: &Map<String, Value>, audience: &str) -> bool {
-    match said.get("aud") {
+fn is_for(claims: &Map<String, Value>, audience: &str) -> bool {
+    match claims.get("aud") {
         Some(Value::String(one)) => one == audience,
         Some(Value::Array(many)) => many.iter().any(|one| one == audience),
         _ => false,
@@ -119,17 +128,17 @@ fn is_true(value: &Value) -> bool {
     value == true || value == "true"
 }
 
-/// The first of these claims that says something. Ids may be numbers.
-fn text(said: &Map<String, Value>, names: &[&str]) -> Option<String> {
-    names.iter().find_map(|name| match said.get(*name)? {
+/// The first non-empty claim of these. Ids may be numbers.
+fn text(claims: &Map<String, Value>, names: &[&str]) -> Option<String> {
+    names.iter().find_map(|name| match claims.get(*name)? {
         Value::String(text) if !text.is_empty() => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
         _ => None,
     })
 }
 
-fn roles(said: &Map<String, Value>) -> Vec<String> {
-    let roles = said.get("realm_access").and_then(|access| access.get("roles"));
+fn roles(claims: &Map<String, Value>) -> Vec<String> {
+    let roles = claims.get("realm_access").and_then(|access| access.get("roles"));
     let roles = roles.and_then(Value::as_array).into_iter().flatten();
     roles.filter_map(Value::as_str).map(String::from).collect()
 }

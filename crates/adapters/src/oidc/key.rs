@@ -1,7 +1,7 @@
-//! The keys that an issuer publishes (JWKS), and signatures.
+//! The keys that an issuer publishes (JWKS), and signature verification.
 //!
-//! A key says which algorithms it is for; symmetric ones are not known at all, so that nobody can
-//! sign with what is public.
+//! The key determines the permitted algorithms. Symmetric algorithms are not supported, so a public
+//! key can't be used as an HMAC secret.
 
 use data_encoding::BASE64URL_NOPAD;
 use ring::signature::{
@@ -11,10 +11,10 @@ use ring::signature::{
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The most keys that are kept of one issuer.
+/// The maximum number of keys per issuer.
 const MAX_KEYS: usize = 100;
 
-/// How a token can be signed.
+/// A signature algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Algorithm {
     Rs256,
@@ -23,8 +23,8 @@ pub(super) enum Algorithm {
     EdDsa,
 }
 
-/// What a token says about the key that it was signed with.
-pub(super) struct Wanted<'a> {
+/// The reference of a token to the key that signed it.
+pub(super) struct KeyRef<'a> {
     pub(super) id: Option<&'a str>,
     pub(super) algorithm: Algorithm,
 }
@@ -45,7 +45,7 @@ enum Public {
     Ed25519(Vec<u8>),
 }
 
-/// A key as it is published.
+/// A published key (JWK).
 #[derive(Deserialize)]
 struct Jwk {
     kty: String,
@@ -72,23 +72,21 @@ impl Algorithm {
     }
 }
 
-impl Wanted<'_> {
-    /// Why there is no such key, as a sentence.
+impl KeyRef<'_> {
+    /// The message for a missing key.
     pub(super) fn unknown(&self) -> String {
         match self.id {
             Some(id) => {
                 let id: String = id.chars().take(100).collect();
-                format!(
-                    "the token is signed with the key {id:?}, which its issuer does not publish"
-                )
+                format!("the token's key {id:?} is not published by its issuer (kid)")
             }
-            None => "the token does not say which key it is signed with (kid)".into(),
+            None => "the token does not name its key (kid)".into(),
         }
     }
 }
 
 impl Keys {
-    /// Those of a published list that can be used here; the others are for something else.
+    /// The usable keys of a published list; others serve another purpose.
     pub(super) fn read(published: Vec<Value>) -> Self {
         let jwks = published.into_iter().filter_map(|value| serde_json::from_value(value).ok());
         Self(jwks.filter_map(Key::read).take(MAX_KEYS).collect())
@@ -98,13 +96,13 @@ impl Keys {
         self.0.is_empty()
     }
 
-    /// The key of that name. Without a name, there must be only one that it could be.
-    pub(super) fn find(&self, wanted: &Wanted) -> Option<&Key> {
-        let mut fit = self.0.iter().filter(|key| key.is_for(wanted.algorithm));
-        if wanted.id.is_some() {
-            return fit.find(|key| key.id.as_deref() == wanted.id);
+    /// The key of that id. Without an id, exactly one key must match the algorithm.
+    pub(super) fn find(&self, key_ref: &KeyRef) -> Option<&Key> {
+        let mut matching = self.0.iter().filter(|key| key.is_for(key_ref.algorithm));
+        if key_ref.id.is_some() {
+            return matching.find(|key| key.id.as_deref() == key_ref.id);
         }
-        fit.next().filter(|_| fit.next().is_none())
+        matching.next().filter(|_| matching.next().is_none())
     }
 }
 
@@ -129,12 +127,12 @@ impl Key {
         fits && self.only.is_none_or(|only| only == algorithm)
     }
 
-    /// Whether this key has signed the message.
+    /// Whether this key signed the message.
     pub(super) fn verifies(&self, by: Algorithm, message: &[u8], signature: &[u8]) -> bool {
         if !self.is_for(by) {
             return false;
         }
-        let done = match &self.public {
+        let verified = match &self.public {
             Public::Rsa { n, e } => {
                 let padding = if by == Algorithm::Ps256 {
                     &RSA_PSS_2048_8192_SHA256
@@ -150,7 +148,7 @@ impl Key {
                 UnparsedPublicKey::new(&ED25519, point).verify(message, signature)
             }
         };
-        done.is_ok()
+        verified.is_ok()
     }
 }
 

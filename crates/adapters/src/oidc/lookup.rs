@@ -1,7 +1,7 @@
-//! The keys of an issuer, as they were last published.
+//! A cache of an issuer's keys.
 //!
-//! One caller at a time asks the issuer. How often depends on the clock alone, never on how many
-//! tokens come, good or bad.
+//! One caller at a time fetches keys. How often depends on the clock alone, never on the number of
+//! tokens, valid or not.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -14,20 +14,20 @@ use super::Denied;
 use super::key::Keys;
 use super::provider::Provider;
 
-/// After how long the keys are asked for again: what was withdrawn must not be good for ever.
-const FRESH: Duration = Duration::from_hours(1);
+/// After how long keys are refreshed: a withdrawn key must not stay valid.
+const MAX_AGE: Duration = Duration::from_hours(1);
 
-/// How often at most a key that is not known, or an issuer that does not answer, is asked for.
-const PAUSE: Duration = Duration::from_mins(1);
+/// The minimum interval between fetches for an unknown key or from an unreachable issuer.
+const MIN_INTERVAL: Duration = Duration::from_mins(1);
 
-/// The same while there are no keys at all, and so nobody can sign in.
-const PAUSE_WITHOUT_KEYS: Duration = Duration::from_secs(5);
+/// The same while there are no keys at all, and so no login works.
+const MIN_INTERVAL_WITHOUT_KEYS: Duration = Duration::from_secs(5);
 
 /// An issuer's keys.
 pub(super) struct Lookup {
     provider: Provider,
     loaded: RwLock<Option<Loaded>>,
-    asking: Mutex<Asked>,
+    fetching: Mutex<History>,
 }
 
 #[derive(Clone)]
@@ -36,32 +36,32 @@ struct Loaded {
     at: Instant,
 }
 
-/// What came of asking before.
+/// The results of earlier fetches.
 #[derive(Default)]
-struct Asked {
-    /// The last fault, and when; cleared by the next answer.
+struct History {
+    /// The last fault and its time; cleared by a success.
     failed: Option<(Fault, Instant)>,
-    /// When a key was asked for that was not known.
+    /// When keys were last fetched for an unknown key.
     unknown_at: Option<Instant>,
 }
 
 impl Lookup {
     pub(super) fn new(provider: Provider) -> Self {
-        Self { provider, loaded: RwLock::default(), asking: Mutex::default() }
+        Self { provider, loaded: RwLock::default(), fetching: Mutex::default() }
     }
 
-    /// The keys; the newest that may be had if `has` does not find in them what it needs.
+    /// The keys; refreshed, as far as permitted, if `has` does not find its key in them.
     pub(super) async fn keys(&self, has: impl Fn(&Keys) -> bool) -> Result<Arc<Keys>, Denied> {
         match self.loaded() {
             Some(loaded) if has(&loaded.keys) && loaded.is_fresh() => Ok(loaded.keys),
-            // Old keys are good enough while somebody is asking for new ones.
+            // Old keys are good enough while another caller fetches new ones.
             Some(loaded) if has(&loaded.keys) => {
-                if let Ok(mut asked) = self.asking.try_lock() {
-                    return Ok(self.refreshed(&mut asked, loaded).await);
+                if let Ok(mut history) = self.fetching.try_lock() {
+                    return Ok(self.refresh(&mut history, loaded).await);
                 }
                 Ok(loaded.keys)
             }
-            _ => self.asked(has).await,
+            _ => self.fetch_missing(has).await,
         }
     }
 
@@ -69,56 +69,56 @@ impl Lookup {
         self.loaded.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    async fn refreshed(&self, asked: &mut Asked, old: Loaded) -> Arc<Keys> {
-        if asked.failed.as_ref().is_some_and(|(_, at)| at.elapsed() < PAUSE) {
+    async fn refresh(&self, history: &mut History, old: Loaded) -> Arc<Keys> {
+        if history.failed.as_ref().is_some_and(|(_, at)| at.elapsed() < MIN_INTERVAL) {
             return old.keys;
         }
-        match self.ask(asked).await {
+        match self.fetch(history).await {
             Ok(keys) => keys,
             Err(fault) => {
-                tracing::warn!("the keys of an issuer could not be renewed: {fault}");
+                tracing::warn!(%fault, "refreshing an issuer's keys failed");
                 old.keys
             }
         }
     }
 
-    /// Asks for a key that is not known, unless that was done just now.
-    async fn asked(&self, has: impl Fn(&Keys) -> bool) -> Result<Arc<Keys>, Denied> {
-        let mut asked = self.asking.lock().await;
+    /// Fetches keys for an unknown key, unless that happened recently.
+    async fn fetch_missing(&self, has: impl Fn(&Keys) -> bool) -> Result<Arc<Keys>, Denied> {
+        let mut history = self.fetching.lock().await;
         let loaded = self.loaded();
-        // Somebody may have asked while this waited for its turn.
+        // Another caller may have fetched them meanwhile.
         if let Some(loaded) = loaded.as_ref().filter(|loaded| has(&loaded.keys)) {
             return Ok(loaded.keys.clone());
         }
-        let pause = if loaded.is_some() { PAUSE } else { PAUSE_WITHOUT_KEYS };
-        if let Some((fault, at)) = &asked.failed
-            && at.elapsed() < pause
+        let interval = if loaded.is_some() { MIN_INTERVAL } else { MIN_INTERVAL_WITHOUT_KEYS };
+        if let Some((fault, at)) = &history.failed
+            && at.elapsed() < interval
         {
             return Err(Denied::Unavailable(fault.to_string()));
         }
         if let Some(loaded) = loaded {
-            if asked.unknown_at.is_some_and(|at| at.elapsed() < PAUSE) {
+            if history.unknown_at.is_some_and(|at| at.elapsed() < MIN_INTERVAL) {
                 return Ok(loaded.keys);
             }
-            asked.unknown_at = Some(base::monotonic());
+            history.unknown_at = Some(base::monotonic());
         }
-        self.ask(&mut asked).await.map_err(|fault| Denied::Unavailable(fault.to_string()))
+        self.fetch(&mut history).await.map_err(|fault| Denied::Unavailable(fault.to_string()))
     }
 
-    async fn ask(&self, asked: &mut Asked) -> Result<Arc<Keys>, Fault> {
-        // Should this be dropped while it waits, it counts as a try.
-        let dropped = Fault::Unavailable("an issuer is slow to tell its keys".into());
-        asked.failed = Some((dropped, base::monotonic()));
+    async fn fetch(&self, history: &mut History) -> Result<Arc<Keys>, Fault> {
+        // A cancelled fetch counts as a failure.
+        let cancelled = Fault::Unavailable("the issuer's keys are still being fetched".into());
+        history.failed = Some((cancelled, base::monotonic()));
         match self.provider.keys().await {
             Ok(keys) => {
                 let keys = Arc::new(keys);
                 let loaded = Loaded { keys: keys.clone(), at: base::monotonic() };
                 *self.loaded.write().unwrap_or_else(PoisonError::into_inner) = Some(loaded);
-                asked.failed = None;
+                history.failed = None;
                 Ok(keys)
             }
             Err(fault) => {
-                asked.failed = Some((fault.clone(), base::monotonic()));
+                history.failed = Some((fault.clone(), base::monotonic()));
                 Err(fault)
             }
         }
@@ -127,6 +127,6 @@ impl Lookup {
 
 impl Loaded {
     fn is_fresh(&self) -> bool {
-        self.at.elapsed() < FRESH
+        self.at.elapsed() < MAX_AGE
     }
 }

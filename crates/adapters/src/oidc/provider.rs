@@ -1,4 +1,4 @@
-//! Asking an issuer for its keys: the discovery document, then the keys that it names.
+//! Fetches an issuer's keys: the discovery document, then the JWKS that it names.
 
 use reqwest::{Method, StatusCode, Url};
 use serde::Deserialize;
@@ -9,9 +9,9 @@ use port::Fault;
 
 use super::Options;
 use super::key::Keys;
-use crate::call::{Peer, Unusable};
+use crate::call::{InvalidOptions, Peer};
 
-/// Where an issuer's keys are found.
+/// The issuer from which keys are fetched.
 pub(super) struct Provider {
     peer: Peer,
     issuer: String,
@@ -29,25 +29,25 @@ struct Published {
 }
 
 impl Provider {
-    pub(super) fn new(options: &Options) -> Result<Self, Unusable> {
-        let peer = Peer::new("the OpenID provider", &options.issuer, options.limit)?;
+    pub(super) fn new(options: &Options) -> Result<Self, InvalidOptions> {
+        let peer = Peer::new("the OpenID provider", &options.issuer, options.timeout)?;
         Ok(Self { peer, issuer: options.issuer.clone() })
     }
 
-    /// The keys that it publishes now.
+    /// The currently published keys.
     pub(super) async fn keys(&self) -> Result<Keys, Fault> {
         let url = self.peer.at(&[".well-known", "openid-configuration"]);
-        let found: Discovery = self.get(url, "describe itself").await?;
+        let found: Discovery = self.get(url, "return its discovery document").await?;
         if found.issuer != self.issuer {
             let other: String = found.issuer.chars().take(200).collect();
-            let why = format!("it says that it is the issuer {other:?}, not {:?}", self.issuer);
-            return Err(self.peer.confused(&why));
+            let why = format!("its issuer is {other:?}, not {:?}", self.issuer);
+            return Err(self.peer.invalid_response(&why));
         }
-        let url = self.peer.elsewhere(&found.jwks_uri)?;
-        let published: Published = self.get(url, "publish its keys").await?;
+        let url = self.peer.returned_url(&found.jwks_uri)?;
+        let published: Published = self.get(url, "return its keys").await?;
         let keys = Keys::read(published.keys);
         if keys.is_empty() {
-            return Err(self.peer.confused("it publishes no keys that could sign tokens"));
+            return Err(self.peer.invalid_response("it contains no usable signing keys"));
         }
         Ok(keys)
     }

@@ -1,19 +1,19 @@
-//! A token taken apart. Nothing of it is true before its signature was checked.
+//! A parsed token. Its content must not be trusted before the signature is checked.
 
 use data_encoding::BASE64URL_NOPAD;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::Denied;
-use super::key::{Algorithm, Wanted};
+use super::key::{Algorithm, KeyRef};
 
-/// The longest token that is looked at.
+/// The maximum length of a token.
 const MAX_BYTES: usize = 16 << 10;
 
-/// What may be in `typ`: tokens that give access. An ID token, for one, does not.
+/// Accepted values of `typ`: access tokens. An ID token, for example, is not accepted.
 const TYPES: [&str; 4] = ["Bearer", "JWT", "at+jwt", "application/at+jwt"];
 
-/// A token of three parts.
+/// A token in JWS compact serialization.
 pub(super) struct Token<'a> {
     key: Option<String>,
     algorithm: Algorithm,
@@ -31,7 +31,7 @@ struct Header {
 }
 
 impl<'a> Token<'a> {
-    /// Takes a text apart.
+    /// Parses a token.
     pub(super) fn parse(text: &'a str) -> Result<Self, Denied> {
         if text.len() > MAX_BYTES {
             return Err(invalid("the token is longer than 16 KiB"));
@@ -45,7 +45,7 @@ impl<'a> Token<'a> {
         Ok(Self { key: header.kid, algorithm, claims, signed, signature })
     }
 
-    /// Who says that they issued it.
+    /// The issuer that the token claims.
     pub(super) fn issuer(&self) -> Option<&String> {
         match self.claims.get("iss") {
             Some(Value::String(issuer)) => Some(issuer),
@@ -57,9 +57,9 @@ impl<'a> Token<'a> {
         &self.claims
     }
 
-    /// The key that it should be signed with.
-    pub(super) fn wanted(&self) -> Wanted<'_> {
-        Wanted { id: self.key.as_deref(), algorithm: self.algorithm }
+    /// The key that signed it.
+    pub(super) fn key_ref(&self) -> KeyRef<'_> {
+        KeyRef { id: self.key.as_deref(), algorithm: self.algorithm }
     }
 
     pub(super) fn signed(&self) -> &[u8] {
@@ -73,18 +73,19 @@ impl<'a> Token<'a> {
 
 impl Header {
     fn check(&self, claims: &Map<String, Value>) -> Result<Algorithm, Denied> {
-        // What it says must be understood (RFC 7515), we understand none of.
+        // Critical extensions must be understood (RFC 7515), and none is.
         if self.crit.is_some() {
-            return Err(invalid("the token has extensions that are not understood here (crit)"));
+            return Err(invalid("the token has unsupported critical extensions (crit)"));
         }
-        // Keycloak says it among the claims, others in the header.
+        // Keycloak puts it into the claims, others into the header.
         let types = [self.typ.as_deref(), claims.get("typ").map(|v| v.as_str().unwrap_or(""))];
         for found in types.into_iter().flatten() {
             if !TYPES.iter().any(|known| known.eq_ignore_ascii_case(found)) {
-                return Err(invalid("the token is not one that gives access (typ)"));
+                return Err(invalid("the token is not an access token (typ)"));
             }
         }
-        let allowed = "tokens are accepted if signed with RS256, PS256, ES256 or EdDSA";
+        let allowed =
+            "the token's algorithm is not supported (alg); use RS256, PS256, ES256 or EdDSA";
         Algorithm::named(&self.alg).ok_or_else(|| invalid(allowed))
     }
 }
@@ -94,9 +95,9 @@ fn json<T: serde::de::DeserializeOwned>(part: &str) -> Result<T, Denied> {
     serde_json::from_slice(&bytes).map_err(|_| no_token())
 }
 
-/// Not even the form is right: it is another sort of token, or none.
+/// Not a JWT: another kind of token, or none.
 fn no_token() -> Denied {
-    Denied::Foreign("this is no token of an OpenID provider (JWT)".into())
+    Denied::UnknownIssuer("not an OIDC access token (JWT)".into())
 }
 
 fn invalid(why: &str) -> Denied {

@@ -1,4 +1,4 @@
-//! What Prometheus says, read into types of our own.
+//! Responses of Prometheus, parsed.
 
 use std::collections::BTreeMap;
 
@@ -7,28 +7,28 @@ use port::Fault;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-/// The labels of a series, its name among them as `__name__`.
+/// The labels of a series, including its name as `__name__`.
 pub type Labels = BTreeMap<String, String>;
 
-/// A series at one time.
+/// The value of a series at one time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
-    /// Which series.
+    /// The labels of the series.
     pub labels: Labels,
-    /// Its value, and when.
+    /// The value and its time.
     pub point: Point,
 }
 
-/// A series over time.
+/// The values of a series over time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// Which series.
+    /// The labels of the series.
     pub labels: Labels,
-    /// Its values, the oldest first.
+    /// The values, oldest first.
     pub points: Vec<Point>,
 }
 
-/// A value at a time. The value can also be infinite, or no number.
+/// A value at a time. The value can be infinite or NaN.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(try_from = "(f64, String)")]
 pub struct Point {
@@ -42,13 +42,13 @@ impl TryFrom<(f64, String)> for Point {
     type Error = String;
 
     fn try_from((seconds, value): (f64, String)) -> Result<Self, String> {
-        // Prometheus has milliseconds; as a float of seconds they are not exact.
+        // Prometheus has milliseconds; as floating-point seconds they are not exact.
         #[expect(
             clippy::cast_possible_truncation,
             reason = "a float too large becomes the largest"
         )]
         let at_ms = (seconds * 1000.0).round() as i64;
-        let value = value.parse().map_err(|_| format!("{value:?} is no value"))?;
+        let value = value.parse().map_err(|_| format!("{value:?} is not a number"))?;
         Ok(Self { at: Time(at_ms.saturating_mul(1000)), value })
     }
 }
@@ -83,7 +83,7 @@ struct Failure {
     error: String,
 }
 
-/// Reads what an expression is at one time.
+/// Parses the result of an instant query.
 pub(super) fn samples(body: &[u8]) -> Result<Vec<Sample>, Fault> {
     match read::<Envelope<Found>>(body)?.data {
         Found::Vector(found) => {
@@ -92,33 +92,34 @@ pub(super) fn samples(body: &[u8]) -> Result<Vec<Sample>, Fault> {
         }
         Found::Scalar(point) => Ok(vec![Sample { labels: Labels::new(), point }]),
         Found::Matrix(_) => Err(Fault::Refused(
-            "The expression gives a range: it can't be asked for at one time".into(),
+            "the expression returns a range vector; an instant query needs an instant vector"
+                .into(),
         )),
     }
 }
 
-/// Reads what an expression was over time.
+/// Parses the result of a range query.
 pub(super) fn series(body: &[u8]) -> Result<Vec<Series>, Fault> {
     match read::<Envelope<Found>>(body)?.data {
         Found::Matrix(found) => {
             let found = found.into_iter();
             Ok(found.map(|then| Series { labels: then.metric, points: then.values }).collect())
         }
-        Found::Vector(_) | Found::Scalar(_) => Err(confused("it is no range")),
+        Found::Vector(_) | Found::Scalar(_) => Err(invalid_response("it is not a range vector")),
     }
 }
 
-/// The reason in a refusal.
+/// The error message of a rejected query.
 pub(super) fn error(body: &[u8]) -> Option<String> {
     read::<Failure>(body).ok().map(|failure| failure.error)
 }
 
-pub(super) fn confused(why: &str) -> Fault {
-    Fault::Unavailable(format!("Prometheus gave an answer that makes no sense: {why}"))
+pub(super) fn invalid_response(why: &str) -> Fault {
+    Fault::Unavailable(format!("Prometheus returned an invalid response: {why}"))
 }
 
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Fault> {
-    serde_json::from_slice(body).map_err(|error| confused(&error.to_string()))
+    serde_json::from_slice(body).map_err(|error| invalid_response(&error.to_string()))
 }
 
 #[cfg(test)]
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn values_and_times_are_read() {
+    fn values_and_times_are_parsed() {
         let result = r#"[{"metric":{"__name__":"up"},"value":[1900000000.123,"1.5"]}]"#;
         let samples = samples(&body("vector", result)).unwrap();
         let point = Point { at: Time(1_900_000_000_123_000), value: 1.5 };
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_are_no_numbers_are_kept() {
+    fn infinite_and_nan_values_are_preserved() {
         let result = |text: &str| body("scalar", &format!(r#"[1,"{text}"]"#));
         let value = |text: &str| samples(&result(text)).unwrap()[0].point.value;
         assert!(value("NaN").is_nan());
@@ -157,7 +158,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_read_or_called_senseless(bytes: Vec<u8>) {
+        fn arbitrary_bytes_are_an_invalid_response(bytes: Vec<u8>) {
             prop_assert!(samples(&bytes).is_err() && series(&bytes).is_err());
         }
     }

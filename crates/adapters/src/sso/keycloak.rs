@@ -1,51 +1,51 @@
-//! Clients of a Keycloak realm, through its admin API.
+//! SSO clients in a Keycloak realm, through its admin API.
 //!
-//! A client's name is its `clientId`, so one whose answer was lost is found again. Only clients that
-//! carry Paddock's mark are touched: another's secret is never read.
+//! A client's name is its `clientId`, so a client whose creation was not acknowledged is found
+//! again. Only clients with Paddock's attribute are touched: the secrets of others are never read.
 
 use std::time::Duration;
 
 use model::Secret;
-use port::{Answer, Client, Fault, Sso};
+use port::{Fault, PortFuture, Sso, SsoClient};
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use self::sign_in::SignIn;
-use crate::call::{LIMIT, Peer, Reply, Unusable};
+use self::access_token::AccessToken;
+use crate::call::{CALL_TIMEOUT, InvalidOptions, Peer, Reply};
 
-mod sign_in;
+mod access_token;
 
-/// The attribute that says that Paddock has made a client.
+/// The attribute of clients that Paddock created.
 const MARK: &str = "paddock.managed";
 
-/// Which Keycloak, and who Paddock is there.
+/// The Keycloak server, and Paddock's own client there.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Its address, without `/realms` and `/admin`.
     pub address: String,
-    /// The realm that clients are made in.
+    /// The realm in which clients are created.
     pub realm: String,
     /// The realm of Paddock's own client: often the same, or `master`.
-    pub sign_in_realm: String,
-    /// Paddock's own client, whose service account may manage clients.
+    pub auth_realm: String,
+    /// Paddock's own client, whose service account manages clients.
     pub client_id: String,
     /// Its secret.
     pub client_secret: Secret,
-    /// How long one call may take.
-    pub limit: Duration,
+    /// The timeout of one call.
+    pub timeout: Duration,
 }
 
 impl Options {
-    /// A realm whose own client Paddock uses, with the usual limit.
+    /// A realm that also contains Paddock's own client, with the default timeout.
     pub fn new(address: &str, realm: &str, client_id: &str, client_secret: Secret) -> Self {
         Self {
             address: address.to_owned(),
             realm: realm.to_owned(),
-            sign_in_realm: realm.to_owned(),
+            auth_realm: realm.to_owned(),
             client_id: client_id.to_owned(),
             client_secret,
-            limit: LIMIT,
+            timeout: CALL_TIMEOUT,
         }
     }
 }
@@ -54,10 +54,10 @@ impl Options {
 pub struct Keycloak {
     peer: Peer,
     realm: String,
-    sign_in: SignIn,
+    access_token: AccessToken,
 }
 
-/// A client as Keycloak tells it.
+/// A client in Keycloak's representation.
 #[derive(Deserialize)]
 struct Found {
     id: String,
@@ -67,21 +67,21 @@ struct Found {
     attributes: Value,
 }
 
-/// A client's secret as Keycloak tells it.
+/// A client secret in Keycloak's representation.
 #[derive(Deserialize)]
 struct Credential {
     value: Option<String>,
 }
 
 impl Keycloak {
-    /// Prepares; Keycloak need not be there yet.
-    pub fn new(options: Options) -> Result<Self, Unusable> {
-        let peer = Peer::new("Keycloak", &options.address, options.limit)?;
+    /// Prepares the client; Keycloak need not be reachable yet.
+    pub fn new(options: Options) -> Result<Self, InvalidOptions> {
+        let peer = Peer::new("Keycloak", &options.address, options.timeout)?;
         let realm = options.realm.clone();
-        Ok(Self { peer, realm, sign_in: SignIn::new(options) })
+        Ok(Self { peer, realm, access_token: AccessToken::new(options) })
     }
 
-    /// Calls the admin API below `clients`. A token that is not accepted is renewed once.
+    /// Calls the admin API below `clients`. A rejected token is renewed once.
     async fn call(
         &self,
         method: Method,
@@ -95,25 +95,26 @@ impl Keycloak {
             let request = request.bearer_auth(token.reveal());
             self.peer.send(body.into_iter().fold(request, RequestBuilder::json)).await
         };
-        let token = self.sign_in.token(&self.peer, None).await?;
+        let token = self.access_token.get(&self.peer, None).await?;
         let reply = attempt(&token).await?;
         if reply.status != StatusCode::UNAUTHORIZED {
             return Ok(reply);
         }
-        attempt(&self.sign_in.token(&self.peer, Some(&token)).await?).await
+        attempt(&self.access_token.get(&self.peer, Some(&token)).await?).await
     }
 
     fn fault(&self, doing: &str, name: &str, reply: &Reply) -> Fault {
         self.peer.fault(&format!("{doing} the client {name}"), reply, &[])
     }
 
-    async fn make(&self, name: &str) -> Result<Client, Fault> {
+    async fn create_client(&self, name: &str) -> Result<SsoClient, Fault> {
         let reply = self.call(Method::POST, &[], &[], Some(&representation(name))).await?;
         if !matches!(reply.status, StatusCode::CREATED | StatusCode::CONFLICT) {
-            return Err(self.fault("make", name, &reply));
+            return Err(self.fault("create", name, &reply));
         }
         let found = self.by_name(name).await?;
-        let found = found.ok_or_else(|| self.peer.confused("a client is and is not there"))?;
+        let missing = "a client that it created or reported as existing is missing";
+        let found = found.ok_or_else(|| self.peer.invalid_response(missing))?;
         let owned = self.owned(found)?;
         self.with_secret(owned).await
     }
@@ -133,51 +134,52 @@ impl Keycloak {
         }
         let (name, realm) = (self.peer.name(), &self.realm);
         Err(Fault::Refused(format!(
-            "{name} has a client {} in the realm {realm} that Paddock has not made: remove it or \
-             give it another id",
+            "{name} has a client {} in the realm {realm} that Paddock did not create. Delete it \
+             or change its id",
             found.client_id
         )))
     }
 
-    /// The client with its secret; one that has none gets one.
-    async fn with_secret(&self, found: Found) -> Result<Client, Fault> {
+    /// The client with its secret, which is created if missing.
+    async fn with_secret(&self, found: Found) -> Result<SsoClient, Fault> {
         match self.secret(Method::GET, &found).await? {
             Some(secret) => Ok(found.with(secret)),
             None => self.with_new_secret(found).await,
         }
     }
 
-    async fn with_new_secret(&self, found: Found) -> Result<Client, Fault> {
+    async fn with_new_secret(&self, found: Found) -> Result<SsoClient, Fault> {
         let secret = self.secret(Method::POST, &found).await?;
-        let secret = secret.ok_or_else(|| self.peer.confused("a client gets no secret"))?;
+        let secret =
+            secret.ok_or_else(|| self.peer.invalid_response("a client has no new secret"))?;
         Ok(found.with(secret))
     }
 
     async fn secret(&self, method: Method, found: &Found) -> Result<Option<Secret>, Fault> {
         let reply = self.call(method, &[&found.id, "client-secret"], &[], None).await?;
         if reply.status != StatusCode::OK {
-            return Err(self.fault("tell the secret of", &found.client_id, &reply));
+            return Err(self.fault("return the secret of", &found.client_id, &reply));
         }
         let secret = reply.json::<Credential>(&self.peer)?.value;
         Ok(secret.filter(|text| !text.is_empty()).map(Secret::new))
     }
 
-    async fn look(&self, client: &Client) -> Result<Option<Client>, Fault> {
+    async fn find_client(&self, client: &SsoClient) -> Result<Option<SsoClient>, Fault> {
         let Some(found) = self.by_name(&client.id).await? else { return Ok(None) };
         let owned = self.owned(found)?;
         Ok(Some(self.with_secret(owned).await?))
     }
 
-    async fn renew(&self, client: &Client) -> Result<Client, Fault> {
+    async fn rotate_secret(&self, client: &SsoClient) -> Result<SsoClient, Fault> {
         let Some(found) = self.by_name(&client.id).await? else {
-            return self.make(&client.id).await;
+            return self.create_client(&client.id).await;
         };
         let owned = self.owned(found)?;
         self.with_new_secret(owned).await
     }
 
-    async fn forget(&self, client: &Client) -> Result<(), Fault> {
-        // What is not ours has taken the place of ours, which is gone.
+    async fn delete_client(&self, client: &SsoClient) -> Result<(), Fault> {
+        // A client of others under this name means that ours is already deleted.
         let Some(found) = self.by_name(&client.id).await?.filter(Found::is_ours) else {
             return Ok(());
         };
@@ -185,7 +187,7 @@ impl Keycloak {
         if reply.status.is_success() || reply.status == StatusCode::NOT_FOUND {
             return Ok(());
         }
-        Err(self.fault("remove", &client.id, &reply))
+        Err(self.fault("delete", &client.id, &reply))
     }
 }
 
@@ -194,17 +196,17 @@ impl Found {
         self.attributes.get(MARK).and_then(Value::as_str) == Some("true")
     }
 
-    fn with(self, secret: Secret) -> Client {
-        Client { id: self.client_id, secret, handle: Secret::new(self.id) }
+    fn with(self, secret: Secret) -> SsoClient {
+        SsoClient { id: self.client_id, secret, handle: Secret::new(self.id) }
     }
 }
 
-/// A confidential client that can do nothing but sign in by itself.
+/// A confidential client with the client credentials grant only.
 fn representation(name: &str) -> Value {
     json!({
         "clientId": name,
         "name": name,
-        "description": "Made by Paddock for one of its instances",
+        "description": "Created by Paddock for a service instance",
         "enabled": true,
         "protocol": "openid-connect",
         "publicClient": false,
@@ -218,19 +220,19 @@ fn representation(name: &str) -> Value {
 }
 
 impl Sso for Keycloak {
-    fn create<'a>(&'a self, name: &'a str) -> Answer<'a, Client> {
-        Box::pin(self.make(name))
+    fn create<'a>(&'a self, name: &'a str) -> PortFuture<'a, SsoClient> {
+        Box::pin(self.create_client(name))
     }
 
-    fn find<'a>(&'a self, client: &'a Client) -> Answer<'a, Option<Client>> {
-        Box::pin(self.look(client))
+    fn find<'a>(&'a self, client: &'a SsoClient) -> PortFuture<'a, Option<SsoClient>> {
+        Box::pin(self.find_client(client))
     }
 
-    fn rotate<'a>(&'a self, client: &'a Client) -> Answer<'a, Client> {
-        Box::pin(self.renew(client))
+    fn rotate<'a>(&'a self, client: &'a SsoClient) -> PortFuture<'a, SsoClient> {
+        Box::pin(self.rotate_secret(client))
     }
 
-    fn remove<'a>(&'a self, client: &'a Client) -> Answer<'a, ()> {
-        Box::pin(self.forget(client))
+    fn delete<'a>(&'a self, client: &'a SsoClient) -> PortFuture<'a, ()> {
+        Box::pin(self.delete_client(client))
     }
 }

@@ -1,12 +1,13 @@
-//! Clients by dynamic registration (RFC 7591) and its management (RFC 7592).
+//! SSO clients by dynamic registration (RFC 7591) and its management protocol (RFC 7592).
 //!
-//! The protocol has no names: a client whose answer was lost on the way can't be found again, only a
-//! client whose handle was kept. The token that manages a client may change with every answer.
+//! The protocol has no names: a client whose creation was not acknowledged can't be found again,
+//! only one whose handle was stored. The token that manages a client may change with every
+//! response.
 
 use std::time::Duration;
 
 use model::Secret;
-use port::{Answer, Client, Fault, Sso};
+use port::{Fault, PortFuture, Sso, SsoClient};
 use reqwest::{Method, StatusCode, Url};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -14,13 +15,13 @@ use tokio::sync::OnceCell;
 
 use self::handle::{Handle, Key};
 use self::newest::Newest;
-use crate::call::{LIMIT, Peer, Reply, Unusable};
+use crate::call::{CALL_TIMEOUT, InvalidOptions, Peer, Reply};
 
 mod handle;
 mod newest;
 mod rotate;
 
-/// Where clients are registered.
+/// The registration endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Provider {
     /// An issuer; its discovery document names the endpoint.
@@ -29,21 +30,21 @@ pub enum Provider {
     Endpoint(String),
 }
 
-/// How to register.
+/// Registration settings.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where.
+    /// The registration endpoint.
     pub provider: Provider,
-    /// What allows Paddock to make clients.
+    /// The token with which Paddock creates clients.
     pub initial_access_token: Secret,
-    /// How long one call may take.
-    pub limit: Duration,
+    /// The timeout of one call.
+    pub timeout: Duration,
 }
 
 impl Options {
-    /// Registers there with that token, with the usual limit.
+    /// Settings with the default timeout.
     pub fn new(provider: Provider, initial_access_token: Secret) -> Self {
-        Self { provider, initial_access_token, limit: LIMIT }
+        Self { provider, initial_access_token, timeout: CALL_TIMEOUT }
     }
 }
 
@@ -62,7 +63,7 @@ struct Discovery {
     registration_endpoint: Option<String>,
 }
 
-/// A client as the provider tells it.
+/// A client in the provider's representation.
 #[derive(Deserialize)]
 struct Registered {
     client_id: String,
@@ -72,13 +73,13 @@ struct Registered {
 }
 
 impl Registration {
-    /// Prepares; the provider need not be there yet.
-    pub fn new(options: Options) -> Result<Self, Unusable> {
+    /// Prepares the client; the provider need not be reachable yet.
+    pub fn new(options: Options) -> Result<Self, InvalidOptions> {
         let (address, is_issuer) = match &options.provider {
             Provider::Issuer(address) => (address, true),
             Provider::Endpoint(address) => (address, false),
         };
-        let peer = Peer::new("the OpenID provider", address, options.limit)?;
+        let peer = Peer::new("the OpenID provider", address, options.timeout)?;
         let (endpoint, newest) = (OnceCell::new(), Newest::default());
         Ok(Self { peer, token: options.initial_access_token, is_issuer, endpoint, newest })
     }
@@ -94,108 +95,113 @@ impl Registration {
         let url = self.peer.at(&[".well-known", "openid-configuration"]);
         let reply = self.peer.send(self.peer.request(Method::GET, url)).await?;
         if reply.status != StatusCode::OK {
-            return Err(self.peer.fault("describe itself", &reply, &[]));
+            return Err(self.peer.fault("return its discovery document", &reply, &[]));
         }
         let endpoint = reply.json::<Discovery>(&self.peer)?.registration_endpoint;
         let endpoint = endpoint.ok_or_else(|| {
             Fault::Refused(format!(
-                "{} does not offer the registration of clients",
+                "{} does not support dynamic client registration",
                 self.peer.name()
             ))
         })?;
-        self.peer.elsewhere(&endpoint)
+        self.peer.returned_url(&endpoint)
     }
 
-    async fn register(&self, name: &str) -> Result<Client, Fault> {
+    async fn register(&self, name: &str) -> Result<SsoClient, Fault> {
         let request = self.peer.request(Method::POST, self.endpoint().await?);
         let request = request.bearer_auth(self.token.reveal()).json(&metadata(name));
         let reply = self.peer.send(request).await?;
         if !matches!(reply.status, StatusCode::CREATED | StatusCode::OK) {
             return Err(self.peer.fault(
-                &format!("make the client {name}"),
+                &format!("create the client {name}"),
                 &reply,
                 &[&self.token],
             ));
         }
-        self.made(name, reply.json(&self.peer)?)
+        self.created(name, reply.json(&self.peer)?)
     }
 
-    fn made(&self, name: &str, made: Registered) -> Result<Client, Fault> {
+    fn created(&self, name: &str, client: Registered) -> Result<SsoClient, Fault> {
         let (Some(uri), Some(token)) =
-            (made.registration_client_uri, made.registration_access_token)
+            (client.registration_client_uri, client.registration_access_token)
         else {
             return Err(Fault::Refused(format!(
-                "{} makes clients that can't be changed or removed (RFC 7592); the client {} must \
-                 be removed there by hand",
+                "{} creates clients that cannot be updated or deleted (RFC 7592). Delete the \
+                 client {} there by hand",
                 self.peer.name(),
-                made.client_id
+                client.client_id
             )));
         };
+        let secret = client.client_secret;
         let secret =
-            made.client_secret.ok_or_else(|| self.peer.confused("a client has no secret"))?;
+            secret.ok_or_else(|| self.peer.invalid_response("the new client has no secret"))?;
         let handle = Handle { name: name.to_owned(), key: Key { uri, token }, left: Vec::new() };
-        Ok(Client { id: made.client_id, secret: Secret::new(secret), handle: handle.sealed() })
+        Ok(SsoClient {
+            id: client.client_id,
+            secret: Secret::new(secret),
+            handle: handle.to_secret(),
+        })
     }
 
-    /// Calls a client's own address with its own token.
-    async fn ask(&self, method: Method, key: &Key) -> Result<Reply, Fault> {
-        let request = self.peer.request(method, self.peer.elsewhere(&key.uri)?);
+    /// Calls a client's management URL with its token.
+    async fn manage(&self, method: Method, key: &Key) -> Result<Reply, Fault> {
+        let request = self.peer.request(method, self.peer.returned_url(&key.uri)?);
         self.peer.send(request.bearer_auth(&key.token)).await
     }
 
-    /// What the handle says, with the newest token that is known.
-    fn handle(&self, client: &Client) -> Result<Handle, Fault> {
-        let mut handle = Handle::open(&client.handle)?;
+    /// The handle, with the newest known token.
+    fn handle(&self, client: &SsoClient) -> Result<Handle, Fault> {
+        let mut handle = Handle::parse(&client.handle)?;
         self.newest.apply(&mut handle.key);
         Ok(handle)
     }
 
-    async fn look(&self, client: &Client) -> Result<Option<Client>, Fault> {
+    async fn find_client(&self, client: &SsoClient) -> Result<Option<SsoClient>, Fault> {
         let mut handle = self.handle(client)?;
-        self.clear(&mut handle).await;
-        let reply = self.ask(Method::GET, &handle.key).await?;
-        if is_gone(&reply) {
+        self.delete_replaced(&mut handle).await;
+        let reply = self.manage(Method::GET, &handle.key).await?;
+        if is_missing(&reply) {
             return Ok(None);
         }
         if reply.status != StatusCode::OK {
-            return Err(self.unmanaged("show", client, &handle.key, &reply));
+            return Err(self.client_fault("return", client, &handle.key, &reply));
         }
         Ok(Some(self.updated(client, handle, reply.json(&self.peer)?)))
     }
 
-    /// The client as the answer tells it; what the answer leaves out is as before.
-    fn updated(&self, client: &Client, mut handle: Handle, now: Registered) -> Client {
+    /// The client after a response; fields that the response omits are unchanged.
+    fn updated(&self, client: &SsoClient, mut handle: Handle, now: Registered) -> SsoClient {
         if let Some(token) = now.registration_access_token {
-            self.newest.remember(&handle.key, &token);
+            self.newest.record(&handle.key, &token);
             handle.key.token = token;
         }
         handle.key.uri = now.registration_client_uri.unwrap_or(handle.key.uri);
         let secret = now.client_secret.map_or_else(|| client.secret.clone(), Secret::new);
-        Client { id: now.client_id, secret, handle: handle.sealed() }
+        SsoClient { id: now.client_id, secret, handle: handle.to_secret() }
     }
 
-    async fn forget(&self, client: &Client) -> Result<(), Fault> {
+    async fn delete_client(&self, client: &SsoClient) -> Result<(), Fault> {
         let mut handle = self.handle(client)?;
-        self.clear(&mut handle).await;
+        self.delete_replaced(&mut handle).await;
         if !handle.left.is_empty() {
-            let still =
-                format!("{} still has a former client of {}", self.peer.name(), handle.name);
-            return Err(Fault::Unavailable(still));
+            let why =
+                format!("{} still has a replaced client of {}", self.peer.name(), handle.name);
+            return Err(Fault::Unavailable(why));
         }
         self.delete(client, &handle.key).await
     }
 
-    async fn delete(&self, client: &Client, key: &Key) -> Result<(), Fault> {
-        let reply = self.ask(Method::DELETE, key).await?;
-        if !reply.status.is_success() && !is_gone(&reply) {
-            return Err(self.unmanaged("remove", client, key, &reply));
+    async fn delete(&self, client: &SsoClient, key: &Key) -> Result<(), Fault> {
+        let reply = self.manage(Method::DELETE, key).await?;
+        if !reply.status.is_success() && !is_missing(&reply) {
+            return Err(self.client_fault("delete", client, key, &reply));
         }
-        self.newest.forget(key);
+        self.newest.evict(key);
         Ok(())
     }
 }
 
-/// What a client of ours is.
+/// The metadata of Paddock's clients.
 fn metadata(name: &str) -> Value {
     json!({
         "client_name": name,
@@ -206,25 +212,25 @@ fn metadata(name: &str) -> Value {
     })
 }
 
-/// A client that is gone has no token that would be known: the protocol answers 401.
-fn is_gone(reply: &Reply) -> bool {
+/// Whether the client is deleted: its token is then unknown, for which the protocol has status 401.
+fn is_missing(reply: &Reply) -> bool {
     matches!(reply.status, StatusCode::UNAUTHORIZED | StatusCode::NOT_FOUND | StatusCode::GONE)
 }
 
 impl Sso for Registration {
-    fn create<'a>(&'a self, name: &'a str) -> Answer<'a, Client> {
+    fn create<'a>(&'a self, name: &'a str) -> PortFuture<'a, SsoClient> {
         Box::pin(self.register(name))
     }
 
-    fn find<'a>(&'a self, client: &'a Client) -> Answer<'a, Option<Client>> {
-        Box::pin(self.look(client))
+    fn find<'a>(&'a self, client: &'a SsoClient) -> PortFuture<'a, Option<SsoClient>> {
+        Box::pin(self.find_client(client))
     }
 
-    fn rotate<'a>(&'a self, client: &'a Client) -> Answer<'a, Client> {
-        Box::pin(self.renew(client))
+    fn rotate<'a>(&'a self, client: &'a SsoClient) -> PortFuture<'a, SsoClient> {
+        Box::pin(self.rotate_secret(client))
     }
 
-    fn remove<'a>(&'a self, client: &'a Client) -> Answer<'a, ()> {
-        Box::pin(self.forget(client))
+    fn delete<'a>(&'a self, client: &'a SsoClient) -> PortFuture<'a, ()> {
+        Box::pin(self.delete_client(client))
     }
 }

@@ -10,13 +10,13 @@ use serde_json::{Map, Value, json};
 use super::inputs::{Inputs, Outputs};
 use super::{Workspace, folder};
 
-/// What is kept of the last apply that came to its end: a cluster that has it was made.
+/// The persisted outputs of the last successful apply: a cluster that has them exists.
 pub(super) const OUTPUTS: &str = "outputs";
-/// What a module was told of its agent, as it is persisted, and the file that has it: without it the next
-/// apply would take that back.
+/// The persisted agent access that a module got, and its file: without it the next apply would
+/// remove it.
 pub(super) const ACCESS: &str = "access";
 
-/// What a module is told of its agent, if it declares a variable of that name.
+/// The module variables for the agent access; each is set if the module declares it.
 const SERVER: &str = "paddock_server";
 const TOKEN: &str = "paddock_token";
 const IMAGE: &str = "paddock_image";
@@ -27,10 +27,10 @@ pub(super) fn settings(with: &Map<String, Value>) -> Result<cluster::Terraform, 
         .map_err(|error| Invalid::new("terraform", error.to_string()))
 }
 
-/// What a cluster's module is run with.
+/// The inputs of a cluster's module.
 pub(super) fn inputs(task: &Task) -> Result<Inputs, Fault> {
     let settings = settings(&task.with).map_err(|invalid| Fault::Refused(invalid.to_string()))?;
-    let secret_variables = match task.kept.get(VARIABLES) {
+    let secret_variables = match task.persisted.get(VARIABLES) {
         Some(text) => Inputs::secret_variables(text)?,
         None => Map::new(),
     };
@@ -38,32 +38,36 @@ pub(super) fn inputs(task: &Task) -> Result<Inputs, Fault> {
         module: settings.module,
         variables: settings.variables,
         secret_variables,
-        state: task.kept.get(STATE).cloned(),
+        state: task.persisted.get(STATE).cloned(),
         fence: Some(task.fence),
         ..Inputs::default()
     })
 }
 
-/// What the agent is told, as it is kept.
+/// The agent access, as it is persisted.
 pub(super) fn access(agent: &Access) -> Secret {
     let Access { server, token, image } = agent;
     Secret::new(json!({SERVER: server, TOKEN: token.reveal(), IMAGE: image}).to_string())
 }
 
-/// Adds what the agent is told, as far as the module asks for it. Does it?
-pub(super) fn tell(inputs: &mut Inputs, access: &Secret, declares: impl Fn(&str) -> bool) -> bool {
-    let told: Map<String, Value> = serde_json::from_str(access.reveal()).unwrap_or_default();
-    let told: Vec<_> = told.into_iter().filter(|(name, _)| declares(name)).collect();
-    let is_asked = !told.is_empty();
-    for (name, value) in told {
+/// Sets the variables for the agent access that the module declares; returns whether there are any.
+pub(super) fn add_access(
+    inputs: &mut Inputs,
+    access: &Secret,
+    declares: impl Fn(&str) -> bool,
+) -> bool {
+    let access: Map<String, Value> = serde_json::from_str(access.reveal()).unwrap_or_default();
+    let variables: Vec<_> = access.into_iter().filter(|(name, _)| declares(name)).collect();
+    let is_declared = !variables.is_empty();
+    for (name, value) in variables {
         let variables =
             if name == TOKEN { &mut inputs.secret_variables } else { &mut inputs.variables };
         variables.insert(name, value);
     }
-    is_asked
+    is_declared
 }
 
-/// What an apply gave, as far as it says so.
+/// The outcome of an apply, from its outputs.
 pub(super) fn outcome(outputs: &Outputs) -> Outcome {
     let dns = outputs.text("dns").map(|dns| dns.trim_end_matches('.').to_owned());
     let given = [(CLUSTER_ID, outputs.text("id")), (CLUSTER_DNS, dns)];
@@ -71,8 +75,8 @@ pub(super) fn outcome(outputs: &Outputs) -> Outcome {
     Outcome { outputs: given.collect(), link: None }
 }
 
-/// What to persist by now that is not persisted yet.
-pub(super) fn keep(task: &Task, workspace: &Workspace) -> BTreeMap<String, Secret> {
+/// The values to persist that are not persisted yet.
+pub(super) fn to_persist(task: &Task, workspace: &Workspace) -> BTreeMap<String, Secret> {
     let outputs = workspace.outputs();
     let kubeconfig = outputs.as_ref().and_then(|all| all.text("kubeconfig")).map(Secret::new);
     let access = folder::read(&workspace.at(ACCESS)).ok().flatten().map(Secret::new);
@@ -83,31 +87,31 @@ pub(super) fn keep(task: &Task, workspace: &Workspace) -> BTreeMap<String, Secre
         (ACCESS, access),
     ];
     let all = all.into_iter().filter_map(|(name, secret)| Some((name.to_owned(), secret?)));
-    all.filter(|(name, secret)| task.kept.get(name) != Some(secret)).collect()
+    all.filter(|(name, secret)| task.persisted.get(name) != Some(secret)).collect()
 }
 
-/// The outputs of the last apply, if nobody has begun another since.
+/// The outputs of the last apply, unless another one has begun.
 pub(super) fn outputs(task: &Task, workspace: &Workspace) -> Option<Outputs> {
     if workspace.exists() {
         return workspace.outputs().filter(|_| !workspace.is_busy());
     }
-    task.kept.get(OUTPUTS).and_then(|text| Outputs::parse(text.reveal()))
+    task.persisted.get(OUTPUTS).and_then(|text| Outputs::parse(text.reveal()))
 }
 
-/// How the Kubernetes that a module has made is reached, if it has made one.
+/// The kubeconfig of the Kubernetes that a module created, if it did.
 pub(super) fn kubeconfig(task: &Task, workspace: &Workspace) -> Option<Secret> {
     let output = outputs(task, workspace).and_then(|all| all.text("kubeconfig"));
-    let kept = || task.kept.get(KUBECONFIG).filter(|kept| !kept.reveal().is_empty());
-    output.map(Secret::new).or_else(|| kept().cloned())
+    let persisted = || task.persisted.get(KUBECONFIG).filter(|text| !text.reveal().is_empty());
+    output.map(Secret::new).or_else(|| persisted().cloned())
 }
 
-/// The same cluster as the Kubernetes that its module has made.
+/// The same cluster for the Kubernetes provider.
 pub(super) fn as_kubernetes(task: &Task, kubeconfig: Secret) -> Task {
     let mut task = Task { with: Map::new(), ..task.clone() };
-    // It need not know what the module was told.
+    // It does not need the secrets of the module.
     for secret in [VARIABLES, STATE, OUTPUTS, ACCESS] {
-        task.kept.remove(secret);
+        task.persisted.remove(secret);
     }
-    task.kept.insert(KUBECONFIG.to_owned(), kubeconfig);
+    task.persisted.insert(KUBECONFIG.to_owned(), kubeconfig);
     task
 }

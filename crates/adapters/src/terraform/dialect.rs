@@ -1,18 +1,18 @@
-//! How the program is spoken to, which has changed over the years: by its version.
+//! The command-line dialect of the program, which depends on its version.
 
 use std::path::Path;
 
-/// From here on plans can be shown as JSON.
+/// The first version with `show -json`.
 const SHOWS_PLANS: Dialect = Dialect(0, 12, 0);
-/// From here on plan, apply and destroy tell what they do as JSON, line by line.
+/// The first version with `-json` for plan, apply and destroy.
 const HAS_STREAM: Dialect = Dialect(0, 15, 3);
 
-/// The version of the program: OpenTofu counts on from Terraform's.
+/// The version of the program. OpenTofu continues Terraform's numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Dialect(u32, u32, u32);
 
 impl Dialect {
-    /// From what `version` writes. Whoever says none is taken for a new one.
+    /// Parses the output of `version`. An unknown version is assumed to be new.
     pub(super) fn parse(text: &str) -> Self {
         let words = text.split_whitespace();
         let found = words.filter_map(|word| word.strip_prefix('v')).find_map(|version| {
@@ -22,57 +22,57 @@ impl Dialect {
         found.unwrap_or(Self(1, 0, 0))
     }
 
-    /// Does it tell what it does in a form for programs?
+    /// Whether this version reports progress as JSON.
     pub(super) fn has_stream(self) -> bool {
         self >= HAS_STREAM
     }
 
-    /// Can a plan be read by others?
+    /// Whether this version prints plans as JSON.
     pub(super) fn shows_plans(self) -> bool {
         self >= SHOWS_PLANS
     }
 
     pub(super) fn init() -> Vec<String> {
-        words(&["init", "-input=false", "-no-color", "-reconfigure"])
+        args(&["init", "-input=false", "-no-color", "-reconfigure"])
     }
 
     pub(super) fn output() -> Vec<String> {
-        words(&["output", "-json", "-no-color"])
+        args(&["output", "-json", "-no-color"])
     }
 
     pub(super) fn show(plan: &Path) -> Vec<String> {
-        with_path(words(&["show", "-json", "-no-color"]), "", plan)
+        with_path(args(&["show", "-json", "-no-color"]), "", plan)
     }
 
-    /// Makes a plan and says by its status whether it would change anything.
+    /// Creates a plan; its exit status tells whether there are changes.
     pub(super) fn plan(self) -> Vec<String> {
-        self.told(&["plan", "-detailed-exitcode", "-input=false"])
+        self.command(&["plan", "-detailed-exitcode", "-input=false"])
     }
 
-    /// Applies without asking.
+    /// Applies without confirmation.
     pub(super) fn apply(self) -> Vec<String> {
-        self.told(&["apply", "-auto-approve", "-input=false"])
+        self.command(&["apply", "-auto-approve", "-input=false"])
     }
 
-    /// Applies a plan as it is.
+    /// Applies an existing plan.
     pub(super) fn apply_plan(self, plan: &Path) -> Vec<String> {
-        with_path(self.told(&["apply", "-input=false"]), "", plan)
+        with_path(self.command(&["apply", "-input=false"]), "", plan)
     }
 
     pub(super) fn destroy(self) -> Vec<String> {
         let is_old = !self.shows_plans();
-        self.told(&["destroy", if is_old { "-force" } else { "-auto-approve" }])
+        self.command(&["destroy", if is_old { "-force" } else { "-auto-approve" }])
     }
 
     pub(super) fn import(address: &str, id: &str, variables: &Path) -> Vec<String> {
-        let command = words(&["import", "-input=false", "-no-color"]);
+        let command = args(&["import", "-input=false", "-no-color"]);
         let mut command = with_path(command, "-var-file=", variables);
-        command.extend(words(&[address, id]));
+        command.extend(args(&[address, id]));
         command
     }
 
-    fn told(self, command: &[&str]) -> Vec<String> {
-        let mut command = words(command);
+    fn command(self, command: &[&str]) -> Vec<String> {
+        let mut command = args(command);
         command.push("-no-color".to_owned());
         if self.has_stream() {
             command.push("-json".to_owned());
@@ -81,14 +81,14 @@ impl Dialect {
     }
 }
 
-/// A command with one more word: an option that names a file, or the file.
+/// Appends an argument with a path: an option with a file, or the file.
 pub(super) fn with_path(mut command: Vec<String>, option: &str, path: &Path) -> Vec<String> {
     command.push(format!("{option}{}", path.display()));
     command
 }
 
-fn words(all: &[&str]) -> Vec<String> {
-    all.iter().map(|word| (*word).to_owned()).collect()
+fn args(all: &[&str]) -> Vec<String> {
+    all.iter().map(|arg| (*arg).to_owned()).collect()
 }
 
 #[cfg(test)]
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_read_from_what_each_program_writes() {
+    fn versions_are_parsed_from_the_output_of_each_program() {
         for (text, version) in [
             ("Terraform v0.11.11\n\nYour version of Terraform is out of date!", (0, 11, 11)),
             ("Terraform v1.15.5\non linux_amd64\n", (1, 15, 5)),
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn each_version_is_told_what_it_understands() {
+    fn commands_suit_each_version() {
         for (version, shows, streams, destroy) in [
             (Dialect(0, 11, 14), false, false, "-force"),
             (Dialect(0, 12, 0), true, false, "-auto-approve"),

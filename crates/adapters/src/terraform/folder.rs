@@ -1,31 +1,31 @@
-//! Files that nobody else may read.
+//! Files that only the server may read.
 
 use std::fs::{DirBuilder, File, Permissions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-/// The most of a log that is read: the end of it.
-const MOST_LOG_BYTES: u64 = 16 * 1024 * 1024;
+/// The maximum size that is read of a log: its end.
+const MAX_LOG_BYTES: u64 = 16 * 1024 * 1024;
 
-/// Makes a folder, and those above it, with no rights for others.
-pub(super) fn make_private(folder: &Path) -> io::Result<()> {
+/// Creates a private folder and its parents.
+pub(super) fn create_private(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     std::fs::set_permissions(folder, Permissions::from_mode(0o700))
 }
 
-/// An empty file that only we may read.
+/// Creates an empty private file.
 pub(super) fn create(path: &Path) -> io::Result<File> {
     remove(path)?;
     File::options().create_new(true).append(true).read(true).mode(0o600).open(path)
 }
 
-/// A file that only we may read, to write on at its end.
+/// Opens a private file for appending.
 pub(super) fn append(path: &Path) -> io::Result<File> {
     File::options().create(true).append(true).read(true).mode(0o600).open(path)
 }
 
-/// Writes a file whole or not at all.
+/// Writes a file atomically.
 pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
     let new = path.with_extension("new");
     let mut file = create(&new)?;
@@ -34,7 +34,7 @@ pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
     std::fs::rename(new, path)
 }
 
-/// The text of a file; none if there is none.
+/// Reads a file; none if it does not exist.
 pub(super) fn read(path: &Path) -> io::Result<Option<String>> {
     match std::fs::read_to_string(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -42,30 +42,30 @@ pub(super) fn read(path: &Path) -> io::Result<Option<String>> {
     }
 }
 
-/// The end of a log; nothing if there is none.
+/// The end of a log; empty if it does not exist.
 pub(super) fn read_log(path: &Path) -> String {
     read_log_from(path, 0)
 }
 
-/// How long a log is; nothing if there is none.
+/// The length of a log; 0 if it does not exist.
 pub(super) fn log_length(path: &Path) -> u64 {
     path.metadata().map_or(0, |found| found.len())
 }
 
-/// The end of a log, of what comes after its first bytes.
+/// The end of a log after its first bytes.
 pub(super) fn read_log_from(path: &Path, first: u64) -> String {
     let read = || -> io::Result<String> {
         let mut file = File::open(path)?;
         let length = file.metadata()?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(MOST_LOG_BYTES).max(first)))?;
+        file.seek(SeekFrom::Start(length.saturating_sub(MAX_LOG_BYTES).max(first)))?;
         let mut bytes = Vec::new();
-        file.take(MOST_LOG_BYTES).read_to_end(&mut bytes)?;
+        file.take(MAX_LOG_BYTES).read_to_end(&mut bytes)?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     };
     read().unwrap_or_default()
 }
 
-/// Removes a file. One that is gone is fine.
+/// Deletes a file. Deleting a missing file succeeds.
 pub(super) fn remove(path: &Path) -> io::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -73,7 +73,7 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Takes the rights of others away from a file that somebody else has made.
-pub(super) fn keep_private(path: &Path) {
+/// Makes a file of another program private.
+pub(super) fn make_private(path: &Path) {
     let _ = std::fs::set_permissions(path, Permissions::from_mode(0o600));
 }

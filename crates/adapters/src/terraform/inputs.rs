@@ -1,4 +1,4 @@
-//! What one run of a module begins with, and what came out of it.
+//! The inputs of a module run, and its outputs.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,51 +8,51 @@ use port::{Fault, Files};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-/// What a module is run with.
+/// The inputs of a module run.
 #[derive(Clone, Default)]
 pub struct Inputs {
-    /// The module: a folder in the folder of modules, or among `files`.
+    /// The module: a folder in the module folder, or among `files`.
     pub module: String,
-    /// Files that came with the module; none if it is one of the folder of modules.
+    /// The files of a template's module; none for one in the module folder.
     pub files: Option<Files>,
     /// Its variables.
     pub variables: Map<String, Value>,
-    /// Variables that must not be seen. They win over the others.
+    /// Secret variables. They override the others.
     pub secret_variables: Map<String, Value>,
-    /// What such variables were before: it is still in the state, and must not be seen either.
+    /// Earlier values of secret variables: they are still in the state, and must be redacted, too.
     pub past_secrets: Map<String, Value>,
-    /// The state that was kept. The one in the folder is taken if it is newer.
+    /// The stored state. The one in the workspace is used if it is newer.
     pub state: Option<Secret>,
-    /// Which versions of providers were chosen, as they were kept.
+    /// The stored dependency lock file, with the provider versions.
     pub providers: Option<Secret>,
-    /// How long a whole run may take; without it each command has the time that the options give.
+    /// The timeout of the whole run; without it each command has the timeout of the options.
     pub limit: Option<Duration>,
-    /// Grows whenever another server takes over: who comes with an older one begins nothing.
+    /// The fencing token: a server with an older one must not start a run.
     pub fence: Option<i64>,
 }
 
 impl Inputs {
-    /// Variables that must not be seen, from the JSON object that they are kept as.
+    /// Parses secret variables from a JSON object.
     pub fn secret_variables(text: &Secret) -> Result<Map<String, Value>, Fault> {
-        // What the parser says may repeat what it has read.
+        // The parser's error may repeat the content.
         serde_json::from_str(text.reveal()).map_err(|_| {
             Fault::Refused(
-                "the secret variables are no JSON object such as {\"password\": \"…\"}".into(),
+                "the secret variables must be a JSON object such as {\"password\": \"…\"}".into(),
             )
         })
     }
 
-    /// All variables, as they are written for Terraform.
+    /// All variables.
     pub(super) fn all_variables(&self) -> Map<String, Value> {
         let mut all = self.variables.clone();
         all.extend(self.secret_variables.clone());
         all
     }
 
-    /// Tells runs with different inputs apart; the state and what is past are none of them.
-    pub(super) fn print(&self) -> Vec<u8> {
+    /// A hash that distinguishes runs with different inputs, without the state and earlier secrets.
+    pub(super) fn hash(&self) -> Vec<u8> {
         let all = serde_json::to_string(&self.all_variables()).unwrap_or_default();
-        let files = self.files.as_ref().map(|files| template::files_print(files));
+        let files = self.files.as_ref().map(|files| template::files_fingerprint(files));
         let files = files.unwrap_or_default();
         Sha256::digest(format!("{}\n{files}\n{all}", self.module)).to_vec()
     }
@@ -69,22 +69,22 @@ impl fmt::Debug for Inputs {
     }
 }
 
-/// The outputs of a module. Debugging shows their names alone.
+/// The outputs of a module. `Debug` shows only their names.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Outputs(Map<String, Value>);
 
 impl Outputs {
-    /// From what `output -json` writes.
+    /// Parses the output of `output -json`.
     pub(super) fn parse(text: &str) -> Option<Self> {
         serde_json::from_str(text).ok().map(Self)
     }
 
-    /// As `output -json` wrote them.
+    /// The outputs in the format of `output -json`.
     pub(super) fn to_secret(&self) -> Secret {
         Secret::new(Value::Object(self.0.clone()).to_string())
     }
 
-    /// Each output: its name, its value, and whether it must not be seen.
+    /// Each output: its name, its value, and whether it is sensitive.
     pub(super) fn all(&self) -> impl Iterator<Item = (&String, &Value, bool)> {
         let each = self.0.iter();
         each.map(|(name, output)| (name, &output["value"], output["sensitive"] == true))
@@ -95,7 +95,7 @@ impl Outputs {
         self.0.get(name)?.get("value").filter(|value| !value.is_null())
     }
 
-    /// An output as text: what is none is written as JSON. An empty one counts as none.
+    /// An output as text; other types as JSON. None if it is empty.
     pub fn text(&self, name: &str) -> Option<String> {
         let text = match self.get(name)? {
             Value::String(text) => text.trim().to_owned(),

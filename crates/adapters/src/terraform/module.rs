@@ -1,4 +1,4 @@
-//! Modules: which there are, what they declare, and copying one to where it runs.
+//! Modules: finding one, its declarations, and copying it to its workspace.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -7,41 +7,41 @@ use std::path::{Path, PathBuf};
 use model::name;
 use port::Fault;
 
-/// Folders in each other; more is a loop of links.
-const DEEPEST: usize = 32;
+/// The maximum depth of folders; more indicates a loop of links.
+const MAX_DEPTH: usize = 32;
 
-/// The folder of a module, if there is one of that name.
+/// The folder of a module in the module folder.
 pub(super) fn find(modules: &Path, module: &str) -> Result<PathBuf, Fault> {
     let refuse =
-        |why: &str| Err(Fault::Refused(format!("terraform.module: {why}; {}", there_are(modules))));
+        |why: &str| Err(Fault::Refused(format!("terraform.module: {why}; {}", existing(modules))));
     if name::dns_label("terraform.module", module).is_err() {
-        return refuse("a module's name is 1 to 63 of a-z, 0-9 and -");
+        return refuse("must have 1 to 63 characters of a-z, 0-9 and -");
     }
     let Ok(all) = modules.canonicalize() else {
         return Err(Fault::Unavailable(format!(
-            "the folder of Terraform's modules, {}, can't be read; name it with --terraform-modules",
+            "cannot read the module folder {}. Set it with --terraform-modules",
             modules.display()
         )));
     };
     match all.join(module).canonicalize() {
         Ok(found) if found.starts_with(&all) && found.is_dir() => Ok(found),
-        _ => refuse(&format!("there is no module {module}")),
+        _ => refuse(&format!("module {module} not found")),
     }
 }
 
-fn there_are(modules: &Path) -> String {
+fn existing(modules: &Path) -> String {
     let entries = std::fs::read_dir(modules).into_iter().flatten().flatten();
     let folders = entries.filter(|entry| entry.path().is_dir());
     let names = folders.filter_map(|entry| entry.file_name().into_string().ok());
     let names: BTreeSet<_> =
         names.filter(|one| name::dns_label("terraform.module", one).is_ok()).collect();
     if names.is_empty() {
-        return "there are no modules; put one into the folder --terraform-modules".into();
+        return "no modules exist. Add one to the folder of --terraform-modules".into();
     }
-    format!("there are {}", names.into_iter().collect::<Vec<_>>().join(", "))
+    format!("the modules are {}", names.into_iter().collect::<Vec<_>>().join(", "))
 }
 
-/// The variables that a module declares, as far as that can be seen without evaluating it.
+/// The variables that a module declares, found without evaluating it.
 pub(super) fn declared(module: &Path) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for entry in std::fs::read_dir(module).into_iter().flatten().flatten() {
@@ -71,8 +71,7 @@ fn declared_in_json(text: &str) -> Vec<String> {
     variables.map(|all| all.keys().cloned().collect()).unwrap_or_default()
 }
 
-/// The variables of a source that it declares to be sensitive, as far as that can be seen without
-/// evaluating it.
+/// The variables that a source file declares as sensitive, found without evaluating it.
 pub(super) fn sensitive(path: &Path, text: &str) -> BTreeSet<String> {
     if path.extension().is_some_and(|end| end == "json") {
         let parsed: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
@@ -87,9 +86,10 @@ pub(super) fn sensitive(path: &Path, text: &str) -> BTreeSet<String> {
         if opened.is_some() || line.starts_with(char::is_alphabetic) {
             block = opened;
         }
-        let said: String = line.chars().filter(|c| !c.is_whitespace()).collect();
-        let says = said.starts_with("sensitive=true") || said.contains("{sensitive=true");
-        names.extend(block.clone().filter(|_| says));
+        let compact: String = line.chars().filter(|c| !c.is_whitespace()).collect();
+        let is_sensitive =
+            compact.starts_with("sensitive=true") || compact.contains("{sensitive=true");
+        names.extend(block.clone().filter(|_| is_sensitive));
         if is_one_line || line.starts_with('}') {
             block = None;
         }
@@ -103,27 +103,27 @@ pub(super) fn is_source(path: &Path) -> bool {
         || end(path, "json") && path.file_stem().is_some_and(|stem| end(stem.as_ref(), "tf"))
 }
 
-/// Copies a module over what was copied before. Files that a run has made beside it stay; sources that
-/// the module has no more go.
+/// Copies a module over an earlier copy. Files that a run created are retained; stale sources are
+/// deleted.
 pub(super) fn copy(module: &Path, modules: &Path, to: &Path) -> io::Result<()> {
-    copy_folder(module, &modules.canonicalize()?, to, DEEPEST)
+    copy_folder(module, &modules.canonicalize()?, to, MAX_DEPTH)
 }
 
 fn copy_folder(from: &Path, within: &Path, to: &Path, depth: usize) -> io::Result<()> {
     if depth == 0 {
-        return Err(io::Error::other("its folders are too deep, or a link leads in a circle"));
+        return Err(io::Error::other("its folders are nested too deep, or a link forms a loop"));
     }
-    super::folder::make_private(to)?;
-    remove_gone(from, to)?;
+    super::folder::create_private(to)?;
+    delete_stale(from, to)?;
     for entry in std::fs::read_dir(from)? {
         let name = entry?.file_name();
-        if is_left_behind(&name.to_string_lossy()) {
+        if is_excluded(&name.to_string_lossy()) {
             continue;
         }
         let source = from.join(&name).canonicalize()?;
         if !source.starts_with(within) {
             let name = name.display();
-            return Err(io::Error::other(format!("{name} is a link out of the folder of modules")));
+            return Err(io::Error::other(format!("{name} links outside the module folder")));
         }
         if source.is_dir() {
             copy_folder(&source, within, &to.join(&name), depth - 1)?;
@@ -134,7 +134,7 @@ fn copy_folder(from: &Path, within: &Path, to: &Path, depth: usize) -> io::Resul
     Ok(())
 }
 
-fn remove_gone(from: &Path, to: &Path) -> io::Result<()> {
+fn delete_stale(from: &Path, to: &Path) -> io::Result<()> {
     for entry in std::fs::read_dir(to)? {
         let entry = entry?;
         if is_source(&entry.path()) && !from.join(entry.file_name()).exists() {
@@ -144,8 +144,8 @@ fn remove_gone(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// What belongs to somebody's own use of the module.
-pub(super) fn is_left_behind(name: &str) -> bool {
+/// Whether a file belongs to local use of the module.
+pub(super) fn is_excluded(name: &str) -> bool {
     name == ".terraform" || name == ".git" || name.contains(".tfstate")
 }
 
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn declarations_are_found_however_they_are_written() {
+    fn declarations_are_found_in_any_style() {
         for (line, name) in [
             ("variable \"one\" {", Some("one")),
             ("  variable two {}", Some("two")),
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_that_are_sensitive_are_found() {
+    fn sensitive_variables_are_found() {
         let text = "variable \"a\" {\n  type = string\n  sensitive   = true\n}\nvariable \"b\" {}\n\
                     output \"c\" {\n  sensitive = true\n}\nvariable \"d\" { sensitive = true }\n\
                     variable \"e\" {\n  sensitive = false\n}\n";

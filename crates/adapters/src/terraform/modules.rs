@@ -1,12 +1,11 @@
-//! The executor of modules that come with templates.
+//! The executor `terraform`: resources from modules of templates.
 //!
-//! A plan takes as long as all that the module describes takes to be looked at, and an apply as long as
-//! it takes to be made: both go on in the background, and whoever asks is told how far they are. The
-//! plan stays in the folder, and the apply after it carries out exactly that plan. One that is of
-//! another change, of other inputs or from another state is made anew.
+//! Plans and applies may take long: they run in the background, and callers poll their progress.
+//! The plan stays in the workspace, and the following apply executes exactly that plan. A plan of
+//! another change, of other inputs or from another state is discarded.
 //!
-//! What a module reaches is known to Terraform alone, so each module has its guard: one whose runs fail
-//! because of something that passes is left alone for a while, however many resources are made of it.
+//! Only Terraform knows which systems a module calls, so each module has a guard: after temporary
+//! failures its runs pause, however many resources use it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,107 +13,110 @@ use std::time::Duration;
 use data_encoding::HEXLOWER;
 use futures_util::future::BoxFuture;
 use model::resource::Difference;
-use model::template::{self, with};
+use model::template::{self, configuration};
 use model::{Invalid, Secret};
-use port::{Answer, Fault, Files, Observed, Operation, Outcome, Progress, Task};
+use port::{Fault, Files, Observed, Operation, Outcome, PortFuture, Progress, Task};
 use serde_json::{Map, Value};
 use tokio::time::sleep;
 
 use crate::guard::Guards;
 
 use super::inputs::Outputs;
-use super::runs::{Look, Phase, Runs};
+use super::runs::{Phase, RunState, Runs};
 use super::workspace::Workspace;
-use super::{Runner, adopting, files, task as of};
+use super::{Runner, adoption, files, task as resource};
 
-/// How often it is checked whether a run has written output, or whether one of an earlier server has ended.
+/// How often to check whether a run wrote output, or whether a run of an earlier server ended.
 const OUTPUT_CHECK: Duration = Duration::from_millis(250);
 
-/// Said while a run makes way for the one that destroys.
-const ENDING: &str = "Ending the previous Terraform run.";
+/// The message while a run is interrupted before a destroy.
+const ENDING: &str = "Interrupting the previous Terraform run.";
 
-/// What a run is for; of which change, and with which inputs.
+/// The goal of a run, with its change and a hash of its inputs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Aim {
-    /// To find out what would change.
+pub(super) enum Goal {
+    /// To plan changes.
     Plan(String),
-    /// To make it.
-    Make(String),
-    /// To take over what exists.
+    /// To apply changes.
+    Apply(String),
+    /// To import existing objects.
     Adopt(String),
-    /// To see whether it is as it was made.
-    Look(String),
-    /// To destroy it.
+    /// To detect drift.
+    Observe(String),
+    /// To destroy all resources.
     Destroy,
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug, Clone)]
-pub(super) enum Ran {
+pub(super) enum RunResult {
     Differences(Vec<Difference>),
     Outputs(Outputs),
     Adopted,
-    Gone,
+    None,
 }
 
-/// Carries out resources of the executor `terraform`.
-pub struct Modules {
+/// The executor `terraform`.
+pub struct TerraformExecutor {
     pub(super) runner: Runner,
-    runs: Runs<Aim, Ran>,
+    runs: Runs<Goal, RunResult>,
     guards: Guards,
 }
 
-impl Modules {
-    /// Nothing is started yet. The runner needs no folder of modules.
+impl TerraformExecutor {
+    /// Starts nothing yet. The runner needs no module folder.
     pub fn new(runner: Runner) -> Self {
-        let runs = Runs::new(runner.options.at_once);
+        let runs = Runs::new(runner.options.max_concurrent_runs);
         Self { runner, runs, guards: Guards::default() }
     }
 
-    /// Has one run with this aim come to its end; what came of it, none as long as it goes on.
-    pub(super) fn pursue<F>(
+    /// Starts a run with this goal, or polls it; returns its result, none while it runs.
+    pub(super) fn drive<F>(
         &self,
         task: &Task,
         workspace: &Workspace,
-        aim: Aim,
+        goal: Goal,
         work: F,
-    ) -> Result<Option<Ran>, Fault>
+    ) -> Result<Option<RunResult>, Fault>
     where
-        F: Future<Output = Result<Ran, Fault>> + Send + 'static,
+        F: Future<Output = Result<RunResult, Fault>> + Send + 'static,
     {
         let key = task.id.to_string();
-        match self.runs.look(&key) {
-            Look::Waits(now) | Look::Goes(now) if now == aim => {
-                tell(task, workspace, &aim);
+        match self.runs.state(&key) {
+            RunState::Queued(now) | RunState::Running(now) if now == goal => {
+                copy_log(task, workspace, &goal);
                 return Ok(None);
             }
-            // Who only looks makes way, and what shall go need not be made.
-            Look::Waits(Aim::Look(_) | Aim::Plan(_)) | Look::Goes(Aim::Look(_) | Aim::Plan(_)) => {
-                self.runs.forget(&key);
+            // Read-only runs yield; destroy supersedes apply.
+            RunState::Queued(Goal::Observe(_) | Goal::Plan(_))
+            | RunState::Running(Goal::Observe(_) | Goal::Plan(_)) => {
+                self.runs.abort(&key);
                 return Ok(None);
             }
-            Look::Waits(_) | Look::Goes(_) if aim == Aim::Destroy => self.runs.forget(&key),
-            Look::Waits(_) | Look::Goes(_) => return Ok(None),
-            Look::Ended(of, outcome) if of == aim => {
-                tell(task, workspace, &aim);
-                self.runs.forget(&key);
-                return outcome.map(Some);
+            RunState::Queued(_) | RunState::Running(_) if goal == Goal::Destroy => {
+                self.runs.abort(&key);
             }
-            Look::Ended(..) | Look::None => {}
+            RunState::Queued(_) | RunState::Running(_) => return Ok(None),
+            RunState::Ended(of, result) if of == goal => {
+                copy_log(task, workspace, &goal);
+                self.runs.abort(&key);
+                return result.map(Some);
+            }
+            RunState::Ended(..) | RunState::None => {}
         }
         workspace.check_fence()?;
-        if aim != Aim::Destroy {
+        if goal != Goal::Destroy {
             workspace.check()?;
         }
         if !workspace.is_busy() {
-            let module = format!("Terraform's module {}", workspace.inputs.module);
-            let guard = self.guards.of(task.organization, module);
-            self.runs.start(&key, aim, async move { guard.once(work).await });
+            let module = format!("Terraform module {}", workspace.inputs.module);
+            let guard = self.guards.get(task.organization, module);
+            self.runs.start(&key, goal, async move { guard.once(work).await });
             return Ok(None);
         }
-        // An earlier run, of a server that is no more or of another one.
-        tell(task, workspace, &aim);
-        if aim == Aim::Destroy {
+        // A run of an earlier server, or of another one.
+        copy_log(task, workspace, &goal);
+        if goal == Goal::Destroy {
             workspace.interrupt();
         } else {
             workspace.interrupt_overdue();
@@ -122,115 +124,128 @@ impl Modules {
         Ok(None)
     }
 
-    /// What is under way, and how far it is.
+    /// The progress of the current run.
     pub(super) fn running<T>(&self, task: &Task, workspace: &Workspace) -> Progress<T> {
-        match self.runs.look(&task.id.to_string()) {
-            Look::Waits(_) if self.runs.are_full() => {
-                let most = workspace.options.at_once;
-                Progress::running(format!("Terraform waits for its turn: {most} run at once."))
+        match self.runs.state(&task.id.to_string()) {
+            RunState::Queued(_) if self.runs.are_full() => {
+                let most = workspace.options.max_concurrent_runs;
+                Progress::running(format!("Terraform run queued: at most {most} run at once."))
             }
-            Look::Waits(_) => Progress::running("Terraform begins."),
-            Look::Goes(_) | Look::None | Look::Ended(..) => {
+            RunState::Queued(_) => Progress::running("Starting Terraform."),
+            RunState::Running(_) | RunState::None | RunState::Ended(..) => {
                 Progress::running(workspace.progress()).at(workspace.percent())
             }
         }
     }
 
-    /// What the last run of a cluster's module gave, once; none while one is under way.
-    pub(super) fn made(&self, task: &Task, workspace: &Workspace) -> Result<Option<Ran>, Fault> {
+    /// Removes and returns the result of the last apply of a cluster's module; none while a run
+    /// continues.
+    pub(super) fn take_applied(
+        &self,
+        task: &Task,
+        workspace: &Workspace,
+    ) -> Result<Option<RunResult>, Fault> {
         let key = task.id.to_string();
-        match self.runs.look(&key) {
-            Look::Waits(_) | Look::Goes(_) => {
-                task.log.say(workspace.news().join("\n"));
+        match self.runs.state(&key) {
+            RunState::Queued(_) | RunState::Running(_) => {
+                task.log.append(workspace.new_log_lines().join("\n"));
                 Ok(None)
             }
-            Look::Ended(Aim::Make(_), ran) => {
-                task.log.say(workspace.news().join("\n"));
-                self.runs.forget(&key);
-                ran.map(Some)
+            RunState::Ended(Goal::Apply(_), result) => {
+                task.log.append(workspace.new_log_lines().join("\n"));
+                self.runs.abort(&key);
+                result.map(Some)
             }
-            Look::Ended(..) | Look::None => Ok(Some(Ran::Gone)),
+            RunState::Ended(..) | RunState::None => Ok(Some(RunResult::None)),
         }
     }
 
-    /// Is no run under way?
+    /// Whether no run is queued or running.
     pub(super) fn is_idle(&self, task: &Task) -> bool {
-        let run = self.runs.look(&task.id.to_string());
-        matches!(run, Look::None | Look::Ended(..))
+        let run = self.runs.state(&task.id.to_string());
+        matches!(run, RunState::None | RunState::Ended(..))
     }
 
-    /// Interrupts a run that is under way and does not destroy.
-    pub(super) fn make_way(&self, task: &Task) -> Option<Progress<()>> {
+    /// Interrupts the current run, unless it destroys.
+    pub(super) fn interrupt_other(&self, task: &Task) -> Option<Progress<()>> {
         let key = task.id.to_string();
-        let (Look::Waits(aim) | Look::Goes(aim)) = self.runs.look(&key) else { return None };
-        if aim == Aim::Destroy {
+        let (RunState::Queued(goal) | RunState::Running(goal)) = self.runs.state(&key) else {
+            return None;
+        };
+        if goal == Goal::Destroy {
             return None;
         }
-        self.runs.forget(&key);
+        self.runs.abort(&key);
         Some(Progress::running(ENDING))
     }
 
     fn plan_once(&self, task: &Task) -> Result<Progress<Vec<Difference>>, Fault> {
-        let workspace = of::workspace(&self.runner, task, &task.with)?;
+        let workspace = resource::workspace(&self.runner, task, &task.with)?;
         let (work, key) = (workspace.clone(), task.key.clone());
-        let work = async move { work.plan_for(&key).await.map(Ran::Differences) };
-        match self.pursue(task, &workspace, Aim::Plan(print(task, &workspace)), work)? {
-            Some(Ran::Differences(differences)) => Ok(Progress::Done(differences)),
+        let work = async move { work.plan_for(&key).await.map(RunResult::Differences) };
+        match self.drive(task, &workspace, Goal::Plan(change_id(task, &workspace)), work)? {
+            Some(RunResult::Differences(differences)) => Ok(Progress::Done(differences)),
             _ => Ok(self.running(task, &workspace)),
         }
     }
 
     fn apply_once(&self, task: &Task) -> Result<Progress<Outcome>, Fault> {
-        let workspace = of::workspace(&self.runner, task, &task.with)?;
+        let workspace = resource::workspace(&self.runner, task, &task.with)?;
         let (work, key) = (workspace.clone(), task.key.clone());
         let with = Value::Object(task.with.clone()).to_string();
-        let work = async move { work.make(&key, &with).await.map(Ran::Outputs) };
-        match self.pursue(task, &workspace, Aim::Make(print(task, &workspace)), work)? {
-            Some(Ran::Outputs(outputs)) => {
-                Ok(Progress::Done(of::applied(task, &workspace, &outputs)))
+        let work = async move { work.apply_plan_for(&key, &with).await.map(RunResult::Outputs) };
+        match self.drive(task, &workspace, Goal::Apply(change_id(task, &workspace)), work)? {
+            Some(RunResult::Outputs(outputs)) => {
+                Ok(Progress::Done(resource::outcome(task, &workspace, &outputs)))
             }
             _ => Ok(self.running(task, &workspace)),
         }
     }
 
     fn observe_once(&self, task: &Task) -> Result<Progress<Observed>, Fault> {
-        let made = task.applied.as_ref().unwrap_or(&task.with);
-        let workspace = of::workspace(&self.runner, task, made)?;
-        let aim = Aim::Look(print(task, &workspace));
-        self.may_look(task, &workspace, &aim)?;
+        let applied = task.applied.as_ref().unwrap_or(&task.with);
+        let workspace = resource::workspace(&self.runner, task, applied)?;
+        let goal = Goal::Observe(change_id(task, &workspace));
+        self.check_observable(task, &workspace, &goal)?;
         let work = workspace.clone();
-        let work = async move { work.look().await.map(Ran::Differences) };
-        match self.pursue(task, &workspace, aim, work)? {
-            Some(Ran::Differences(drift)) => {
+        let work = async move { work.diff().await.map(RunResult::Differences) };
+        match self.drive(task, &workspace, goal, work)? {
+            Some(RunResult::Differences(drift)) => {
                 Ok(Progress::Done(Observed { drift, ..Observed::default() }))
             }
             _ => Ok(self.running(task, &workspace)),
         }
     }
 
-    /// Nobody looks at what is being changed, and whoever would have to wait for a turn comes again: the
-    /// worker has others to ask meanwhile.
-    fn may_look(&self, task: &Task, workspace: &Workspace, aim: &Aim) -> Result<(), Fault> {
-        let (is_free, is_begun) = match self.runs.look(&task.id.to_string()) {
-            Look::Waits(now) | Look::Goes(now) => (now == *aim, true),
-            Look::Ended(of, _) => (true, of == *aim),
-            Look::None if workspace.is_busy() => {
+    /// Checks that an observation may start now: not while the resource changes, and not if it
+    /// would be queued, because the worker can observe other resources meanwhile.
+    fn check_observable(
+        &self,
+        task: &Task,
+        workspace: &Workspace,
+        goal: &Goal,
+    ) -> Result<(), Fault> {
+        let (is_free, is_begun) = match self.runs.state(&task.id.to_string()) {
+            RunState::Queued(now) | RunState::Running(now) => (now == *goal, true),
+            RunState::Ended(of, _) => (true, of == *goal),
+            RunState::None if workspace.is_busy() => {
                 workspace.interrupt_overdue();
                 (false, false)
             }
-            Look::None => (true, false),
+            RunState::None => (true, false),
         };
         let why = if !is_free {
-            "a run of Terraform goes on there; it is looked at afterwards"
+            "another Terraform run is in progress. The resource is observed afterwards"
         } else if !is_begun && self.runs.are_full() {
-            "as many runs of Terraform go on as may; it is looked at afterwards"
+            "too many Terraform runs are in progress. The resource is observed afterwards"
         } else {
             return Ok(());
         };
         Err(Fault::Unavailable(why.into()))
     }
 
-    /// Destroys what the module has created, in the folder of `bare`; `workspace` is how it was created.
+    /// Destroys what the module created, in the folder of `bare`; `workspace` has the inputs of its
+    /// creation.
     pub(super) fn destroy_in(
         &self,
         task: &Task,
@@ -239,58 +254,60 @@ impl Modules {
     ) -> Result<Progress<()>, Fault> {
         bare.check_fence()?;
         let key = task.id.to_string();
-        let is_over = match self.runs.look(&key) {
-            Look::None => true,
-            Look::Ended(aim, _) => aim != Aim::Destroy,
-            Look::Waits(_) | Look::Goes(_) => false,
+        let is_over = match self.runs.state(&key) {
+            RunState::None => true,
+            RunState::Ended(goal, _) => goal != Goal::Destroy,
+            RunState::Queued(_) | RunState::Running(_) => false,
         };
-        if is_over && !bare.is_busy() && !bare.holds_something() {
-            self.runs.forget(&key);
+        if is_over && !bare.is_busy() && !bare.may_hold_resources() {
+            self.runs.abort(&key);
             bare.remove()?;
             return Ok(Progress::Done(()));
         }
         let workspace = workspace()?;
         let work = workspace.clone();
-        let work = async move { work.destroy().await.map(|()| Ran::Gone) };
-        match self.pursue(task, &workspace, Aim::Destroy, work)? {
-            // The state that says so is kept before its folder goes: nothing is destroyed twice.
-            Some(_) => Ok(Progress::running("Terraform has removed it.").at(Some(99))),
+        let work = async move { work.destroy().await.map(|()| RunResult::None) };
+        match self.drive(task, &workspace, Goal::Destroy, work)? {
+            // The final state is persisted before the folder is deleted: nothing is destroyed
+            // twice.
+            Some(_) => Ok(Progress::running("Terraform has destroyed all resources.").at(Some(99))),
             None if self.is_idle(task) => Ok(Progress::running(ENDING)),
             None => Ok(self.running(task, &workspace)),
         }
     }
 
     fn destroy_once(&self, task: &Task) -> Result<Progress<()>, Fault> {
-        let bare = of::bare(&self.runner, task)?;
-        self.destroy_in(task, &bare, || of::tried(&self.runner, task))
+        let bare = resource::bare(&self.runner, task)?;
+        self.destroy_in(task, &bare, || resource::last_attempt(&self.runner, task))
     }
 
     pub(super) fn cancel_in(&self, task: &Task, workspace: &Workspace) -> Result<bool, Fault> {
         workspace.check_fence()?;
-        self.runs.forget(&task.id.to_string());
+        self.runs.abort(&task.id.to_string());
         if workspace.is_busy() {
             workspace.interrupt();
             return Ok(false);
         }
-        task.log.say(workspace.news().join("\n"));
+        task.log.append(workspace.new_log_lines().join("\n"));
         Ok(true)
     }
 
     fn cancel_once(&self, task: &Task) -> Result<bool, Fault> {
-        let workspace = of::tried(&self.runner, task).or_else(|_| of::bare(&self.runner, task))?;
+        let workspace = resource::last_attempt(&self.runner, task)
+            .or_else(|_| resource::bare(&self.runner, task))?;
         self.cancel_in(task, &workspace)
     }
 
-    /// Resolves once a run has begun or ended, or has written output.
+    /// Resolves once a run has started or ended, or has written output.
     async fn until_changed(&self, task: &Task) {
-        let Ok(folder) = of::bare(&self.runner, task) else { return };
+        let Ok(folder) = resource::bare(&self.runner, task) else { return };
         let (mut runs, key) = (self.runs.changes(), task.id.to_string());
-        let look = || (self.runs.phase(&key), folder.is_busy(), folder.log_bytes());
-        let before = look();
+        let current = || (self.runs.phase(&key), folder.is_busy(), folder.log_bytes());
+        let before = current();
         if before.0 == Phase::Ended {
             return;
         }
-        while look() == before {
+        while current() == before {
             tokio::select! {
                 _ = runs.changed() => {}
                 () = sleep(OUTPUT_CHECK) => {}
@@ -298,73 +315,74 @@ impl Modules {
         }
     }
 
-    /// Imports what is not in the state yet. Asked again while it is applied, there is nothing to do.
+    /// Imports objects that are not in the state yet. During the following apply there is nothing
+    /// to do.
     fn adopt_once(&self, task: &Task, what: &str) -> Result<Outcome, Fault> {
-        let things = adopting::parse(what)?;
-        let known = Outcome { outputs: task.outputs.clone(), link: None };
-        let workspace = of::workspace(&self.runner, task, &task.with)?;
-        let now = self.runs.look(&task.id.to_string());
-        if let Look::Waits(Aim::Make(_)) | Look::Goes(Aim::Make(_)) | Look::Ended(Aim::Make(_), _) =
-            now
+        let imports = adoption::parse(what)?;
+        let outcome = Outcome { outputs: task.outputs.clone(), link: None };
+        let workspace = resource::workspace(&self.runner, task, &task.with)?;
+        if let RunState::Queued(Goal::Apply(_))
+        | RunState::Running(Goal::Apply(_))
+        | RunState::Ended(Goal::Apply(_), _) = self.runs.state(&task.id.to_string())
         {
-            return Ok(known);
+            return Ok(outcome);
         }
-        let aim = Aim::Adopt(format!("{} {what}", print(task, &workspace)));
+        let goal = Goal::Adopt(format!("{} {what}", change_id(task, &workspace)));
         let work = workspace.clone();
-        let work = async move { work.adopt(&things).await.map(|()| Ran::Adopted) };
-        match self.pursue(task, &workspace, aim, work)? {
-            Some(_) => Ok(known),
+        let work = async move { work.adopt(&imports).await.map(|()| RunResult::Adopted) };
+        match self.drive(task, &workspace, goal, work)? {
+            Some(_) => Ok(outcome),
             None => {
-                let why = "Terraform takes over what exists; it is asked again";
+                let why = "Terraform is importing existing objects";
                 Err(Fault::Unavailable(why.into()))
             }
         }
     }
 }
 
-/// Tells what a run has said since the last time. One that only looks is not worth it.
-fn tell(task: &Task, workspace: &Workspace, aim: &Aim) {
-    if !matches!(aim, Aim::Look(_)) {
-        task.log.say(workspace.news().join("\n"));
+/// Copies new output of a run to the task's log, except that of observations.
+fn copy_log(task: &Task, workspace: &Workspace, goal: &Goal) {
+    if !matches!(goal, Goal::Observe(_)) {
+        task.log.append(workspace.new_log_lines().join("\n"));
     }
 }
 
-/// Tells apart runs of different changes, or with different inputs.
-pub(super) fn print(task: &Task, workspace: &Workspace) -> String {
-    format!("{} {}", task.key, HEXLOWER.encode(&workspace.inputs.print()))
+/// Identifies a change with its inputs.
+pub(super) fn change_id(task: &Task, workspace: &Workspace) -> String {
+    format!("{} {}", task.key, HEXLOWER.encode(&workspace.inputs.hash()))
 }
 
-impl Operation for Modules {
+impl Operation for TerraformExecutor {
     fn validate(&self, with: &Map<String, Value>, all: &Files) -> Result<(), Invalid> {
-        with::check(template::Executor::Terraform, with)?;
-        files::check(all, &with::read::<with::Terraform>(with)?.source)
+        configuration::check(template::Executor::Terraform, with)?;
+        files::check(all, &configuration::read::<configuration::Terraform>(with)?.source)
     }
 
-    fn plan<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Vec<Difference>>> {
+    fn plan<'a>(&'a self, task: &'a Task) -> PortFuture<'a, Progress<Vec<Difference>>> {
         Box::pin(async move { self.plan_once(task) })
     }
 
-    fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Outcome>> {
+    fn apply<'a>(&'a self, task: &'a Task) -> PortFuture<'a, Progress<Outcome>> {
         Box::pin(async move { self.apply_once(task) })
     }
 
-    fn observe<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Observed>> {
+    fn observe<'a>(&'a self, task: &'a Task) -> PortFuture<'a, Progress<Observed>> {
         Box::pin(async move { self.observe_once(task) })
     }
 
-    fn destroy<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<()>> {
+    fn destroy<'a>(&'a self, task: &'a Task) -> PortFuture<'a, Progress<()>> {
         Box::pin(async move { self.destroy_once(task) })
     }
 
-    fn cancel<'a>(&'a self, task: &'a Task) -> Answer<'a, bool> {
+    fn cancel<'a>(&'a self, task: &'a Task) -> PortFuture<'a, bool> {
         Box::pin(async move { self.cancel_once(task) })
     }
 
-    fn keep<'a>(&'a self, task: &'a Task) -> Answer<'a, BTreeMap<String, Secret>> {
-        Box::pin(async move { of::keep(&self.runner, task) })
+    fn persist<'a>(&'a self, task: &'a Task) -> PortFuture<'a, BTreeMap<String, Secret>> {
+        Box::pin(async move { resource::to_persist(&self.runner, task) })
     }
 
-    fn adopt<'a>(&'a self, task: &'a Task, what: &'a str) -> Answer<'a, Outcome> {
+    fn adopt<'a>(&'a self, task: &'a Task, what: &'a str) -> PortFuture<'a, Outcome> {
         Box::pin(async move { self.adopt_once(task, what) })
     }
 

@@ -1,4 +1,4 @@
-//! What a runner of Terraform has to be told.
+//! The options of the Terraform runner.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,27 +6,27 @@ use std::time::Duration;
 /// How Terraform (or OpenTofu) is run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// The program: `terraform`, `tofu`, or the path of one. The setting `--terraform-program`.
+    /// The program: `terraform`, `tofu`, or a path. The setting `--terraform-program`.
     pub program: PathBuf,
-    /// Where modules are, one folder each. The setting `--terraform-modules`. Modules of templates need
-    /// none.
-    pub modules: PathBuf,
-    /// Where each key has its folder, with state and log. Nobody else should be able to read it;
-    /// servers that share a database must share it, too. The setting `--terraform-work`.
-    pub work: PathBuf,
-    /// How long one command may take.
+    /// The folder of modules, one folder each. The setting `--terraform-modules`. Modules of
+    /// templates do not need it.
+    pub module_dir: PathBuf,
+    /// The folder of workspaces, with states and logs. It must be private; servers that share a
+    /// database must share it, too. The setting `--terraform-work`.
+    pub work_dir: PathBuf,
+    /// The timeout of one command.
     pub timeout: Duration,
-    /// How long one that was interrupted may take to write down what it has made, before it is killed.
+    /// How long an interrupted command may take to write its state before it is killed.
     pub grace: Duration,
-    /// How many run at once.
-    pub at_once: usize,
-    /// Names of variables of the environment that it gets, such as credentials of clouds. It gets no
-    /// others but those that it can't do without.
-    pub pass: Vec<String>,
+    /// The maximum number of concurrent runs.
+    pub max_concurrent_runs: usize,
+    /// Names of environment variables for the program, such as cloud credentials. It gets no others
+    /// except those that it needs.
+    pub inherited_env: Vec<String>,
 }
 
 impl Options {
-    /// The usual patience: an hour for a command, half a minute for an interrupted one, two at once.
+    /// The defaults: an hour per command, 30 seconds after an interrupt, two concurrent runs.
     pub fn new(
         program: impl Into<PathBuf>,
         modules: impl Into<PathBuf>,
@@ -34,16 +34,16 @@ impl Options {
     ) -> Self {
         Self {
             program: program.into(),
-            modules: modules.into(),
-            work: work.into(),
+            module_dir: modules.into(),
+            work_dir: work.into(),
             timeout: Duration::from_hours(1),
             grace: Duration::from_secs(30),
-            at_once: 2,
-            pass: Vec::new(),
+            max_concurrent_runs: 2,
+            inherited_env: Vec::new(),
         }
     }
 
-    /// The same for whoever brings the modules along: there is no folder of them.
+    /// The same without a module folder, for modules of templates.
     pub fn without_modules(program: impl Into<PathBuf>, work: impl Into<PathBuf>) -> Self {
         Self::new(program, "", work)
     }

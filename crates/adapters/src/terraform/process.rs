@@ -1,7 +1,8 @@
-//! One run of the program, in a process group of its own: what it has started is ended with it.
+//! One process of the program, in its own process group, so that its children end with it.
 //!
-//! It writes to files, not to us: should the server die, it goes on, and its state is written down. Its
-//! standard input is the lock of its folder, which is held for as long as it lives.
+//! A process writes to files: if the server crashes, it continues and writes its state. Its
+//! standard input is the lock file of its workspace, which therefore stays locked as long as it
+//! lives.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -16,8 +17,8 @@ use tokio::process::{Child, Command};
 
 use super::{Options, folder};
 
-/// What Terraform gets of the server's environment, if it is there.
-const PASSED: [&str; 13] = [
+/// The environment variables that Terraform gets from the server.
+const INHERITED: [&str; 13] = [
     "PATH",
     "TF_CLI_CONFIG_FILE",
     CACHE,
@@ -33,63 +34,63 @@ const PASSED: [&str; 13] = [
     "all_proxy",
 ];
 
-/// Names the folder in which plugins are kept for all.
+/// The variable of the shared plugin cache.
 const CACHE: &str = "TF_PLUGIN_CACHE_DIR";
-/// That folder, in the folder of work. No key is called so.
+/// The plugin cache in the work folder. No key has this name.
 pub(super) const PLUGINS: &str = ".plugins";
 
-/// The file that says which process runs.
-const NOTE: &str = "process";
-/// The file that says that it was interrupted. Terraform that is interrupted twice ends without writing
-/// its state: of all who want to, only the one who has made this file does.
+/// The file with the process group id.
+const PID_FILE: &str = "process";
+/// Marks the process as interrupted. A second interrupt makes Terraform exit without writing its
+/// state: only the creator of this file interrupts.
 const INTERRUPTED: &str = "process.interrupted";
-/// How often a group that was interrupted is looked at.
-const LOOK: Duration = Duration::from_millis(50);
+/// How often to check an interrupted group.
+const GROUP_POLL: Duration = Duration::from_millis(50);
 
-/// How often it is looked whether a program writes without end.
-const FLOOD_LOOK: Duration = Duration::from_secs(1);
-/// The most that one program may write.
-pub(super) const MOST_BYTES: u64 = 32 * 1024 * 1024;
-/// How long the program may take to say its version.
-const VERSION_PATIENCE: Duration = Duration::from_mins(1);
+/// How often to check the size of the output.
+const OUTPUT_POLL: Duration = Duration::from_secs(1);
+/// The maximum output of one process.
+pub(super) const MAX_OUTPUT_BYTES: u64 = 32 * 1024 * 1024;
+/// The timeout of the `version` command.
+const VERSION_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// How a program ended.
+/// How a process ended.
 #[derive(Debug)]
-pub(super) enum Ended {
-    /// By itself, or by somebody else.
-    With(ExitStatus),
-    /// It took too long and was stopped.
-    Late,
-    /// It wrote without end and was stopped.
-    Flooded,
+pub(super) enum Exit {
+    /// With an exit status.
+    Status(ExitStatus),
+    /// Stopped after its timeout.
+    TimedOut,
+    /// Stopped because of too much output.
+    OutputLimit,
 }
 
-/// A running program. Dropped, it is interrupted, and killed if it does not end. Its folder stays locked
-/// until all is gone that it has started.
-pub(super) struct Running {
+/// A running process. Dropping it interrupts the process, and kills it after the grace period. Its
+/// workspace stays locked until all of its children have ended.
+pub(super) struct Process {
     child: Child,
     lock: Option<File>,
     group: Option<Pid>,
     is_interrupted: bool,
     grace: Duration,
-    /// The folder that says which process it is, for a server after this one.
+    /// The workspace with the PID file, for a later server.
     home: PathBuf,
 }
 
-impl Running {
-    /// Starts it in the folder `at`, inside of `home`.
+impl Process {
+    /// Starts the program in the folder `at` below `home`.
     pub(super) fn start(
         options: &Options,
         home: &Path,
         at: &Path,
-        words: &[String],
+        args: &[String],
         (lock, output, log): (File, File, File),
     ) -> io::Result<Self> {
         let inherited = lock.try_clone()?;
-        // Of one before it.
-        forget(home);
+        // Left by an earlier process.
+        remove_pid_files(home);
         let child = Command::new(&options.program)
-            .args(words)
+            .args(args)
             .current_dir(at)
             .env_clear()
             .envs(environment(options, home))
@@ -99,26 +100,27 @@ impl Running {
             .process_group(0)
             .spawn()?;
         let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
-        let _ = folder::write(&home.join(NOTE), &child.id().unwrap_or_default().to_string());
+        let _ = folder::write(&home.join(PID_FILE), &child.id().unwrap_or_default().to_string());
         let (grace, lock, home) = (options.grace, Some(lock), home.to_owned());
         Ok(Self { child, lock, group, is_interrupted: false, grace, home })
     }
 
-    /// Waits for its end, and stops it if that takes too long, or if it writes too much to one of these.
-    pub(super) async fn ended(mut self, within: Duration, logs: &[PathBuf]) -> io::Result<Ended> {
+    /// Waits for the end, and stops the process after the timeout or if one of these files gets too
+    /// large.
+    pub(super) async fn wait(mut self, timeout: Duration, logs: &[PathBuf]) -> io::Result<Exit> {
         let stopped = tokio::select! {
             ended = self.child.wait() => {
-                // What a module has left running on purpose is not ours to end. What one that was
-                // killed has left is nobody's, and holds the lock.
+                // A normal exit may leave background processes on purpose. A killed process leaves
+                // orphans, which hold the lock.
                 let is_killed = ended.as_ref().is_ok_and(|ended| ended.signal().is_some());
                 if let Some(group) = self.group.filter(|_| is_killed) {
                     let _ = kill_process_group(group, Signal::KILL);
                 }
-                self.over();
-                return ended.map(Ended::With);
+                self.finish();
+                return ended.map(Exit::Status);
             }
-            () = tokio::time::sleep(within) => Ended::Late,
-            () = flooded(logs) => Ended::Flooded,
+            () = tokio::time::sleep(timeout) => Exit::TimedOut,
+            () = output_limit(logs) => Exit::OutputLimit,
         };
         self.stop().await;
         Ok(stopped)
@@ -128,10 +130,10 @@ impl Running {
         let Some(group) = self.group else { return };
         self.interrupt(group);
         let _ = tokio::time::timeout(self.grace, self.child.wait()).await;
-        // Programs that it had started may have outlived it.
+        // Its children may still run.
         let _ = kill_process_group(group, Signal::KILL);
         let _ = self.child.wait().await;
-        self.over();
+        self.finish();
     }
 
     fn interrupt(&mut self, group: Pid) {
@@ -140,41 +142,41 @@ impl Running {
         }
     }
 
-    fn over(&mut self) {
-        forget(&self.home);
+    fn finish(&mut self) {
+        remove_pid_files(&self.home);
         self.group = None;
     }
 }
 
-/// Nothing runs here any more. Whoever says so has the lock.
-fn forget(home: &Path) {
-    for name in [NOTE, INTERRUPTED] {
+/// Removes the PID files. The caller must hold the lock.
+fn remove_pid_files(home: &Path) {
+    for name in [PID_FILE, INTERRUPTED] {
         let _ = folder::remove(&home.join(name));
     }
 }
 
-/// Interrupts a group unless somebody has. The note stays: should this server end before the group does,
-/// the next one kills it.
+/// Interrupts a group, unless that was done. The PID file stays: if this server ends before the
+/// group, the next one kills it.
 fn interrupt_once(home: &Path, group: Pid) {
     match File::create_new(home.join(INTERRUPTED)) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        // One that can't be noted is interrupted all the same.
+        // If the marker can't be written, the group is interrupted anyway.
         _ => drop(kill_process_group(group, Signal::INT)),
     }
 }
 
-/// Returns once one of these files is longer than may be.
-async fn flooded(logs: &[PathBuf]) {
-    let is_full = |log: &PathBuf| log.metadata().is_ok_and(|found| found.len() > MOST_BYTES);
+/// Returns once one of these files exceeds the limit.
+async fn output_limit(logs: &[PathBuf]) {
+    let is_full = |log: &PathBuf| log.metadata().is_ok_and(|found| found.len() > MAX_OUTPUT_BYTES);
     while !logs.iter().any(is_full) {
-        tokio::time::sleep(FLOOD_LOOK).await;
+        tokio::time::sleep(OUTPUT_POLL).await;
     }
 }
 
-/// Interrupts, once, what a server that is no more has left running in this folder. Asked again, it kills
-/// what has not ended after a while.
-pub(super) fn interrupt_left(home: &Path, grace: Duration) {
-    let Some(group) = noted(home) else { return };
+/// Interrupts, once, the process that an earlier server left in this workspace. Later calls kill it
+/// after the grace period.
+pub(super) fn interrupt_orphan(home: &Path, grace: Duration) {
+    let Some(group) = orphan_group(home) else { return };
     match age(&home.join(INTERRUPTED)) {
         None => interrupt_once(home, group),
         Some(since) if since >= grace => drop(kill_process_group(group, Signal::KILL)),
@@ -182,17 +184,18 @@ pub(super) fn interrupt_left(home: &Path, grace: Duration) {
     }
 }
 
-/// Was what runs in this folder interrupted before, or has it run for longer than it may?
+/// Whether the process in this workspace was interrupted before, or exceeds its timeout.
 pub(super) fn is_overdue(home: &Path, limit: Duration) -> bool {
-    age(&home.join(INTERRUPTED)).is_some() || age(&home.join(NOTE)).is_some_and(|age| age >= limit)
+    age(&home.join(INTERRUPTED)).is_some()
+        || age(&home.join(PID_FILE)).is_some_and(|age| age >= limit)
 }
 
-/// The group that the note of a folder names, if it runs there. Its number may mean another group by now,
-/// or one of another machine, whose note it stays.
-fn noted(home: &Path) -> Option<Pid> {
-    let group: i32 = folder::read(&home.join(NOTE)).ok()??.parse().ok()?;
+/// The group of the PID file, if it runs in this workspace. The number may have been reused, or
+/// belong to another machine.
+fn orphan_group(home: &Path) -> Option<Pid> {
+    let group: i32 = folder::read(&home.join(PID_FILE)).ok()??.parse().ok()?;
     let home = home.canonicalize().ok()?;
-    // Whoever has led it may be gone already.
+    // The leader of the group may have ended.
     let all = std::fs::read_dir("/proc").ok()?.flatten();
     let mut processes = all.map(|entry| entry.path());
     let is_here = |process: &Path| {
@@ -204,20 +207,20 @@ fn noted(home: &Path) -> Option<Pid> {
 
 /// The group of a process, from its folder in `/proc`.
 fn group_of(process: &Path) -> Option<i32> {
-    let told = std::fs::read_to_string(process.join("stat")).ok()?;
-    // Its name, in brackets, may have anything in it; what follows are its state, its parent, its group.
-    told.rsplit_once(')')?.1.split_whitespace().nth(2)?.parse().ok()
+    let stat = std::fs::read_to_string(process.join("stat")).ok()?;
+    // The name, in parentheses, may contain anything; the state, the parent and the group follow.
+    stat.rsplit_once(')')?.1.split_whitespace().nth(2)?.parse().ok()
 }
 
-/// How long ago a file was written, if it was.
+/// The time since a file was written, if it exists.
 fn age(file: &Path) -> Option<Duration> {
     let written = file.metadata().and_then(|found| found.modified()).ok()?;
     Some(written.elapsed().unwrap_or_default())
 }
 
-/// What the program says of its version.
+/// The output of the `version` command.
 pub(super) async fn version(options: &Options, home: &Path) -> io::Result<String> {
-    let said = Command::new(&options.program)
+    let output = Command::new(&options.program)
         .arg("version")
         .current_dir(home)
         .env_clear()
@@ -225,19 +228,19 @@ pub(super) async fn version(options: &Options, home: &Path) -> io::Result<String
         .stdin(Stdio::null())
         .kill_on_drop(true)
         .output();
-    let late = |_| io::Error::from(io::ErrorKind::TimedOut);
-    let said = tokio::time::timeout(VERSION_PATIENCE, said).await.map_err(late)??;
-    Ok(String::from_utf8_lossy(&said.stdout).into_owned())
+    let timed_out = |_| io::Error::from(io::ErrorKind::TimedOut);
+    let output = tokio::time::timeout(VERSION_TIMEOUT, output).await.map_err(timed_out)??;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-impl Drop for Running {
+impl Drop for Process {
     fn drop(&mut self) {
         let Some(group) = self.group else { return };
         self.interrupt(group);
         let until = base::monotonic() + self.grace;
         let (lock, home) = (self.lock.take(), self.home.clone());
-        // A thread, because the runtime may be about to end. Its number can't mean another group as
-        // long as one of the group lives.
+        // A thread, because the runtime may be shutting down. The group's number can't be reused as
+        // long as one of its processes lives.
         std::thread::spawn(move || {
             let _lock = lock;
             while test_kill_process_group(group).is_ok() {
@@ -245,17 +248,18 @@ impl Drop for Running {
                     let _ = kill_process_group(group, Signal::KILL);
                     break;
                 }
-                std::thread::sleep(LOOK);
+                std::thread::sleep(GROUP_POLL);
             }
-            forget(&home);
+            remove_pid_files(&home);
         });
     }
 }
 
 fn environment(options: &Options, home: &Path) -> Vec<(OsString, OsString)> {
-    let passed = PASSED.iter().copied().chain(options.pass.iter().map(String::as_str));
-    let passed = passed.filter_map(|name| Some((name.into(), std::env::var_os(name)?)));
-    let cache = (CACHE.into(), options.work.join(PLUGINS).into());
+    let inherited =
+        INHERITED.iter().copied().chain(options.inherited_env.iter().map(String::as_str));
+    let inherited = inherited.filter_map(|name| Some((name.into(), std::env::var_os(name)?)));
+    let cache = (CACHE.into(), options.work_dir.join(PLUGINS).into());
     let ours = [
         ("HOME", home.into()),
         ("TF_DATA_DIR", home.join("data").into()),
@@ -264,6 +268,6 @@ fn environment(options: &Options, home: &Path) -> Vec<(OsString, OsString)> {
         ("CHECKPOINT_DISABLE", "1".into()),
     ];
     let ours = ours.map(|(name, value): (&str, OsString)| (name.into(), value));
-    // What somebody has set wins over our folder of plugins, and over nothing else.
-    std::iter::once(cache).chain(passed).chain(ours).collect()
+    // The server's environment overrides only the plugin cache.
+    std::iter::once(cache).chain(inherited).chain(ours).collect()
 }

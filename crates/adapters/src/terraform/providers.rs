@@ -1,4 +1,4 @@
-//! Which versions of providers were chosen for a module: the same ones on every machine.
+//! The dependency lock file of a module: the same provider versions on every machine.
 
 use std::io;
 
@@ -8,17 +8,17 @@ use serde_json::{Value, json};
 use super::folder;
 use super::workspace::Workspace;
 
-/// Where Terraform writes them down, in the module.
+/// Terraform's dependency lock file, in the module.
 const LOCK: &str = ".terraform.lock.hcl";
-/// The files that they were chosen for.
+/// The file with the hash of the module for which it was created.
 const FOR: &str = "providers.for";
 
 impl Workspace {
-    /// Puts those that were kept in place. Others are chosen where the module has changed: it may ask
-    /// for others. What a template brings along counts as it is.
-    pub(super) fn place_providers(&self) -> io::Result<()> {
+    /// Restores the stored lock file. It is discarded if the module has changed, which may need
+    /// other versions. A lock file of the template takes precedence.
+    pub(super) fn restore_providers(&self) -> io::Result<()> {
         let Some(files) = &self.inputs.files else { return Ok(()) };
-        let (lock, print) = (self.cwd().join(LOCK), template::files_print(files));
+        let (lock, print) = (self.cwd().join(LOCK), template::files_fingerprint(files));
         if files.contains_key(&format!("{}/{LOCK}", self.inputs.module)) {
             return folder::remove(&self.at(FOR));
         }
@@ -26,16 +26,16 @@ impl Workspace {
             folder::remove(&lock)?;
             folder::write(&self.at(FOR), &print)?;
         }
-        let kept = self.inputs.providers.as_ref();
-        let kept: Value =
-            kept.and_then(|kept| serde_json::from_str(kept.reveal()).ok()).unwrap_or_default();
-        match kept["lock"].as_str() {
-            Some(text) if kept["for"] == print && !lock.exists() => folder::write(&lock, text),
+        let stored = self.inputs.providers.as_ref();
+        let stored: Value =
+            stored.and_then(|text| serde_json::from_str(text.reveal()).ok()).unwrap_or_default();
+        match stored["lock"].as_str() {
+            Some(text) if stored["for"] == print && !lock.exists() => folder::write(&lock, text),
             _ => Ok(()),
         }
     }
 
-    /// What shall be kept of them.
+    /// The lock file to persist.
     pub(super) fn providers(&self) -> Option<Secret> {
         let print = folder::read(&self.at(FOR)).ok()??;
         let lock = folder::read(&self.cwd().join(LOCK)).ok()??;

@@ -1,16 +1,16 @@
-//! What Paddock has to know of a state: which of two is newer, and whether it holds anything.
+//! Terraform states: which of two is newer, and whether one has resources.
 
 use model::Secret;
 use serde_json::{Map, Value};
 
-/// How often a state was written; none if it can't be read. A text without anything is no state.
+/// The serial number of a state; none if it can't be parsed. An empty text is not a state.
 pub(super) fn serial(state: &Secret) -> Option<u64> {
     let parsed = parsed(state)?;
     parsed["version"].as_u64()?;
     parsed["serial"].as_u64()
 }
 
-/// The newer of two. The first, if they are the same.
+/// The newer of two states; the first one if both have the same serial.
 pub(super) fn newer(one: Option<Secret>, other: Option<Secret>) -> Option<Secret> {
     match (one, other) {
         (Some(one), Some(other)) => Some(if serial(&other) > serial(&one) { other } else { one }),
@@ -18,31 +18,32 @@ pub(super) fn newer(one: Option<Secret>, other: Option<Secret>) -> Option<Secret
     }
 }
 
-/// Which of two counts: the one in the folder, or the one that was kept. Both do if somebody has put
-/// another one in place: then it is not ours to choose, and this says why. One that our own run has left
-/// here `is_ours`, however it differs: Terraform of old writes several with the same serial in one run,
-/// and one of the middle may have been kept.
-pub(super) fn chosen(
-    here: Option<Secret>,
-    kept: Option<Secret>,
-    is_ours: bool,
+/// Selects the local or the stored state. It fails if both count because the local one was replaced
+/// externally. A state that Paddock's own run left (`is_own`) may differ: old Terraform versions
+/// write several states with the same serial in one run, and an intermediate one may have been
+/// stored.
+pub(super) fn select(
+    local: Option<Secret>,
+    stored: Option<Secret>,
+    is_own: bool,
 ) -> Result<Option<Secret>, &'static str> {
-    let (Some(one), Some(other)) = (here.as_ref().and_then(parsed), kept.as_ref().and_then(parsed))
+    let (Some(one), Some(other)) =
+        (local.as_ref().and_then(parsed), stored.as_ref().and_then(parsed))
     else {
-        return Ok(newer(here, kept));
+        return Ok(newer(local, stored));
     };
-    let holds = |state: &Option<Secret>| state.as_ref().is_some_and(holds);
-    match (one["lineage"] == other["lineage"], holds(&here), holds(&kept)) {
-        (false, true, true) => Err("it is another one than Paddock keeps (its lineage differs)"),
-        // Nothing is forgotten for the sake of one that knows of nothing.
-        (false, true, false) => Ok(here),
-        (false, false, true) => Ok(kept),
+    let has_resources = |state: &Option<Secret>| state.as_ref().is_some_and(may_have_resources);
+    match (one["lineage"] == other["lineage"], has_resources(&local), has_resources(&stored)) {
+        (false, true, true) => Err("its lineage differs from the stored state"),
+        // A state with resources is never replaced by an empty one.
+        (false, true, false) => Ok(local),
+        (false, false, true) => Ok(stored),
         (true, ..)
-            if !is_ours && one["serial"] == other["serial"] && content(one) != content(other) =>
+            if !is_own && one["serial"] == other["serial"] && content(one) != content(other) =>
         {
-            Err("it was edited (it differs from what Paddock keeps, and its serial does not)")
+            Err("it was edited: it differs from the stored state, but has the same serial")
         }
-        _ => Ok(newer(here, kept)),
+        _ => Ok(newer(local, stored)),
     }
 }
 
@@ -50,7 +51,7 @@ fn parsed(state: &Secret) -> Option<Value> {
     serde_json::from_str(state.reveal()).ok()
 }
 
-/// A state without what the program writes anew without counting it.
+/// A state without fields that the program rewrites without a new serial.
 fn content(mut state: Value) -> Value {
     if let Some(fields) = state.as_object_mut() {
         fields.remove("terraform_version");
@@ -59,18 +60,18 @@ fn content(mut state: Value) -> Value {
     state
 }
 
-/// Where a state is on its way: its lineage, and how often it was written.
+/// The lineage and serial of a state.
 pub(super) fn position(state: Option<&Secret>) -> String {
     let parsed = state.and_then(parsed);
     parsed.map(|state| format!("{} {}", state["lineage"], state["serial"])).unwrap_or_default()
 }
 
-/// May there be something to destroy? If in doubt, yes.
-pub(super) fn holds(state: &Secret) -> bool {
+/// Whether there may be resources to destroy. If in doubt, true.
+pub(super) fn may_have_resources(state: &Secret) -> bool {
     let Some(state) = parsed(state) else { return true };
     let is_empty = match (state["resources"].as_array(), state["modules"].as_array()) {
         (Some(all), _) => all.is_empty(),
-        // Before Terraform 0.12 they were by module.
+        // Before Terraform 0.12 resources were by module.
         (_, Some(modules)) => {
             let none = |module: &Value| module["resources"].as_object().is_some_and(Map::is_empty);
             modules.iter().all(none)
@@ -89,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn the_one_that_was_written_more_often_is_newer() {
+    fn state_with_the_higher_serial_is_newer() {
         let (old, new) = (state(9, ""), state(10, "{}"));
         let torn = Secret::new("{\"version\":4,\"ser");
         for (one, other, newest) in [
@@ -106,59 +107,59 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_read_may_hold_something() {
-        assert!(!holds(&state(1, "")));
-        assert!(holds(&state(1, "{}")));
-        assert!(holds(&Secret::new("{\"version\":4,\"ser")));
-        assert!(holds(&Secret::new("{}")));
+    fn unparsable_state_may_have_resources() {
+        assert!(!may_have_resources(&state(1, "")));
+        assert!(may_have_resources(&state(1, "{}")));
+        assert!(may_have_resources(&Secret::new("{\"version\":4,\"ser")));
+        assert!(may_have_resources(&Secret::new("{}")));
     }
 
     #[test]
-    fn a_state_that_somebody_else_put_in_place_is_told_apart() {
-        let of = |serial: u64, lineage: &str, more: &str| {
+    fn external_state_is_detected() {
+        let new = |serial: u64, lineage: &str, more: &str| {
             let text = format!(
                 r#"{{"version":4,"serial":{serial},"lineage":"{lineage}","resources":[{{}}]{more}}}"#
             );
             Some(Secret::new(text))
         };
-        let ours = of(3, "a", "");
-        for (here, good) in [
+        let ours = new(3, "a", "");
+        for (local, good) in [
             (None, true),
-            (of(3, "a", ""), true),
-            (of(2, "a", ""), true),
-            (of(4, "a", ",\"outputs\":{}"), true),
-            (of(3, "a", ",\"terraform_version\":\"9\""), true),
-            (of(3, "a", ",\"outputs\":{}"), false),
-            (of(1, "b", ""), false),
-            (of(9, "b", ""), false),
+            (new(3, "a", ""), true),
+            (new(2, "a", ""), true),
+            (new(4, "a", ",\"outputs\":{}"), true),
+            (new(3, "a", ",\"terraform_version\":\"9\""), true),
+            (new(3, "a", ",\"outputs\":{}"), false),
+            (new(1, "b", ""), false),
+            (new(9, "b", ""), false),
         ] {
-            let chosen = chosen(here.clone(), ours.clone(), false);
-            assert_eq!(chosen.is_ok(), good, "{}", position(here.as_ref()));
+            let selected = select(local.clone(), ours.clone(), false);
+            assert_eq!(selected.is_ok(), good, "{}", position(local.as_ref()));
         }
         let empty = Some(state(9, ""));
-        for (here, kept) in [(&ours, &empty), (&empty, &ours)] {
-            let chosen = chosen(here.clone(), kept.clone(), false);
-            assert!(chosen == Ok(ours.clone()), "nothing is forgotten");
+        for (local, stored) in [(&ours, &empty), (&empty, &ours)] {
+            let selected = select(local.clone(), stored.clone(), false);
+            assert!(selected == Ok(ours.clone()), "no resource is lost");
         }
     }
 
     #[test]
-    fn what_our_own_run_has_left_counts_though_its_serial_is_the_same() {
-        let of = |resources: &str| {
+    fn own_state_counts_even_with_the_same_serial() {
+        let new = |resources: &str| {
             let text = r#"{"version":3,"serial":3,"lineage":"a","resources":["#;
             Some(Secret::new(format!("{text}{resources}]}}")))
         };
-        let (end, middle) = (of("{},{}"), of("{}"));
-        assert!(chosen(end.clone(), middle.clone(), true) == Ok(end.clone()));
-        assert!(chosen(end, middle, false).is_err());
+        let (end, middle) = (new("{},{}"), new("{}"));
+        assert!(select(end.clone(), middle.clone(), true) == Ok(end.clone()));
+        assert!(select(end, middle, false).is_err());
     }
 
     #[test]
-    fn states_of_old_say_by_module_what_they_hold() {
+    fn old_states_list_resources_by_module() {
         let old = |resources: &str| {
             Secret::new(format!(r#"{{"version":3,"modules":[{{"resources":{resources}}}]}}"#))
         };
-        assert!(!holds(&old("{}")));
-        assert!(holds(&old(r#"{"null_resource.x":{}}"#)));
+        assert!(!may_have_resources(&old("{}")));
+        assert!(may_have_resources(&old(r#"{"null_resource.x":{}}"#)));
     }
 }

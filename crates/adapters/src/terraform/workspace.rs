@@ -1,7 +1,7 @@
-//! A folder in which one module runs for one key: its copy, its variables, its state, its logs.
+//! The workspace of one module for one key: its copy, its variables, its state, its logs.
 //!
-//! What was made must never be forgotten. The state lies here while Terraform runs and after it, however
-//! it ended; whoever keeps it elsewhere gives it back with the next [`Inputs`], and the newer one counts.
+//! Created resources must never be lost. The state is here during a run and after it, however it
+//! ended; a copy stored elsewhere comes back with the next [`Inputs`], and the newer one counts.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -17,32 +17,32 @@ use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 use super::dialect::{Dialect, with_path};
-use super::hidden::{Hidden, looks_secret};
+use super::events::Events;
 use super::inputs::{Inputs, Outputs};
 use super::process::PLUGINS;
-use super::stream::Told;
+use super::redact::{Redactor, looks_secret};
 use super::{Options, Runner, files, folder, module, process, state};
 
-/// Variables, as a file that Terraform reads by itself, and as one that it is told of: that one wins over
-/// all that may lie beside the module.
+/// The variables, as a file that Terraform loads automatically, and as one for `-var-file`, which
+/// overrides all files of the module.
 const VARIABLES: &str = "terraform.tfvars.json";
-const VARIABLES_TOLD: &str = "variables.json";
+const VAR_FILE: &str = "variables.json";
 
-/// What must not be seen of the variables, and of the last plan, for whoever reads the logs later.
+/// The secret variables, and the sensitive values of the last plan, to redact logs later.
 const SECRETS: &str = "secrets.json";
 pub(super) const PLANNED_SECRETS: &str = "hidden.json";
 
-/// Settles where the state is, whatever the module says: two keys must never share one. Of all files that
-/// override others the last one counts, by name.
+/// Configures the backend, whatever the module says: two keys must never share a state. Of all
+/// override files the last one by name counts.
 const OVERRIDE: &str = "~paddock_override.tf.json";
-/// Where Terraform notes what it took for the place of the state.
+/// The file in which Terraform records the backend.
 const BACKEND: &str = "data/terraform.tfstate";
 
-/// Whoever only looks whether a folder is taken holds it for a moment.
-const LOCK_TRIES: u32 = 10;
+/// Checking whether a workspace is busy locks it for a moment, hence the retries.
+const LOCK_ATTEMPTS: u32 = 10;
 const LOCK_DELAY: Duration = Duration::from_millis(20);
 
-/// One module for one key.
+/// A module for one key.
 #[derive(Clone)]
 pub struct Workspace {
     pub(super) options: Arc<Options>,
@@ -51,21 +51,21 @@ pub struct Workspace {
     folder: PathBuf,
 }
 
-/// The right to run something in a folder. It lasts as long as any process has it.
-pub(super) struct Held {
-    pub(super) lock: File,
-    /// Until when all of it must be over, if the whole of it has a limit.
-    pub(super) until: Option<Instant>,
+/// The lock of a workspace. It lasts as long as any process holds the file.
+pub(super) struct Locked {
+    pub(super) file: File,
+    /// The deadline of the whole run, if it has a timeout.
+    pub(super) deadline: Option<Instant>,
 }
 
 impl Workspace {
-    /// Nothing is made yet. The key becomes the name of the folder.
+    /// Creates nothing yet. The key is the name of the folder.
     pub(super) fn new(runner: &Runner, key: &str, inputs: Inputs) -> Result<Self, Fault> {
         if name::dns_label("key", key).is_err() {
-            return Err(Fault::Refused(format!("{key} can't be the name of a folder")));
+            return Err(Fault::Refused(format!("{key} is not a valid workspace name")));
         }
         let Runner { options, dialect } = runner.clone();
-        let folder = options.work.join(key);
+        let folder = options.work_dir.join(key);
         Ok(Self { options, dialect, inputs: Arc::new(inputs), folder })
     }
 
@@ -73,7 +73,7 @@ impl Workspace {
         self.folder.join(name)
     }
 
-    /// Where Terraform runs: in the module.
+    /// The working directory of Terraform: the module.
     pub(super) fn cwd(&self) -> PathBuf {
         match self.inputs.files {
             Some(_) => self.at("module").join(&self.inputs.module),
@@ -81,43 +81,43 @@ impl Workspace {
         }
     }
 
-    /// Where everything of it is.
+    /// The folder of the workspace.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Is there a folder at all?
+    /// Whether the folder exists.
     pub fn exists(&self) -> bool {
         self.folder.exists()
     }
 
-    /// Is there such a module? One that came with its files is.
+    /// Checks that the module exists. One with files does.
     pub fn check(&self) -> Result<(), Fault> {
         if self.inputs.files.is_some() {
             return Ok(());
         }
-        module::find(&self.options.modules, &self.inputs.module).map(drop)
+        module::find(&self.options.module_dir, &self.inputs.module).map(drop)
     }
 
-    /// Does the module declare this variable?
+    /// Whether the module declares this variable.
     pub fn declares(&self, variable: &str) -> bool {
-        let found = module::find(&self.options.modules, &self.inputs.module);
+        let found = module::find(&self.options.module_dir, &self.inputs.module);
         found.is_ok_and(|module| module::declared(&module).contains(variable))
     }
 
-    /// Does a process run here, of this server, of one before it, or of another?
+    /// Whether a process of any server runs here.
     pub fn is_busy(&self) -> bool {
         let Ok(file) = File::open(self.at("lock")) else { return false };
         matches!(file.try_lock(), Err(TryLockError::WouldBlock))
     }
 
-    /// Interrupts what a server that is no more has left running here. Terraform then writes down what
-    /// there is, and ends. Asked again, what has not ended after a while is killed.
+    /// Interrupts a process that an earlier server left here. Terraform then writes its state and
+    /// exits. Later calls kill it after the grace period.
     pub fn interrupt(&self) {
-        process::interrupt_left(&self.folder, self.options.grace);
+        process::interrupt_orphan(&self.folder, self.options.grace);
     }
 
-    /// Does the same if that has had its time, or was interrupted before.
+    /// The same if the process exceeds its timeout, or was interrupted before.
     pub(super) fn interrupt_overdue(&self) {
         let limit = self.inputs.limit.unwrap_or(self.options.timeout);
         if process::is_overdue(&self.folder, limit) && self.check_fence().is_ok() {
@@ -125,44 +125,44 @@ impl Workspace {
         }
     }
 
-    /// Takes the folder, so that nobody else runs anything in it. It may wait a little.
-    pub(super) fn take(&self) -> Result<Held, Fault> {
+    /// Locks the workspace. It may block for a moment.
+    pub(super) fn lock(&self) -> Result<Locked, Fault> {
         let open = || -> io::Result<File> {
-            folder::make_private(&self.options.work)?;
-            folder::make_private(&self.options.work.join(PLUGINS))?;
-            folder::make_private(&self.folder)?;
+            folder::create_private(&self.options.work_dir)?;
+            folder::create_private(&self.options.work_dir.join(PLUGINS))?;
+            folder::create_private(&self.folder)?;
             File::options().create(true).append(true).read(true).open(self.at("lock"))
         };
         let file = open().map_err(|error| self.unwritable(&error))?;
-        for _ in 0..LOCK_TRIES {
+        for _ in 0..LOCK_ATTEMPTS {
             match file.try_lock() {
                 Ok(()) => {
                     self.check_fence()?;
-                    self.note_fence().map_err(|error| self.unwritable(&error))?;
-                    let until = self.inputs.limit.map(|limit| base::monotonic() + limit);
-                    return Ok(Held { lock: file, until });
+                    self.record_fence().map_err(|error| self.unwritable(&error))?;
+                    let deadline = self.inputs.limit.map(|limit| base::monotonic() + limit);
+                    return Ok(Locked { file, deadline });
                 }
                 Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_DELAY),
                 Err(TryLockError::Error(error)) => return Err(self.unwritable(&error)),
             }
         }
-        let why = "an earlier run of Terraform is still at it; it is waited for";
+        let why = "waiting for an earlier Terraform run to end";
         Err(Fault::Unavailable(why.into()))
     }
 
-    /// Nothing may be begun by a server that another one has taken over from.
+    /// Checks the fencing token: a server that was replaced must not start a run.
     pub(super) fn check_fence(&self) -> Result<(), Fault> {
-        let seen = folder::read(&self.at("fence")).map_err(|error| self.unwritable(&error))?;
-        let seen = seen.and_then(|text| text.parse::<i64>().ok());
-        match (self.inputs.fence, seen) {
-            (Some(ours), Some(seen)) if ours < seen => Err(Fault::Refused(format!(
-                "another server has taken over (its fence is {seen}, ours {ours}); nothing is begun"
+        let recorded = folder::read(&self.at("fence")).map_err(|error| self.unwritable(&error))?;
+        let recorded = recorded.and_then(|text| text.parse::<i64>().ok());
+        match (self.inputs.fence, recorded) {
+            (Some(ours), Some(theirs)) if ours < theirs => Err(Fault::Refused(format!(
+                "another server has taken over: its fencing token is {theirs}, ours is {ours}"
             ))),
             _ => Ok(()),
         }
     }
 
-    fn note_fence(&self) -> io::Result<()> {
+    fn record_fence(&self) -> io::Result<()> {
         match self.inputs.fence {
             Some(fence) => folder::write(&self.at("fence"), &fence.to_string()),
             None => Ok(()),
@@ -171,51 +171,50 @@ impl Workspace {
 
     pub(super) fn unwritable(&self, error: &io::Error) -> Fault {
         Fault::Unavailable(format!(
-            "the folder in which Terraform runs, {}, can't be used: {error}; look at \
-             --terraform-work",
-            self.options.work.display()
+            "cannot use the Terraform work folder {}: {error}. Check --terraform-work",
+            self.options.work_dir.display()
         ))
     }
 
-    /// Puts the module, its variables and the newest state in place. A module that is no more can still
-    /// `end` what it has made.
+    /// Writes the module, its variables and the newest state. With `end`, a module that no longer
+    /// exists is not an error: its copy destroys the resources.
     pub(super) fn set_up(&self, end: bool) -> Result<(), Fault> {
-        self.forget_logs().map_err(|error| self.unwritable(&error))?;
+        self.delete_logs().map_err(|error| self.unwritable(&error))?;
         match &self.inputs.files {
-            Some(all) => self.place_files(all, end)?,
+            Some(all) => self.write_files(all, end)?,
             None => self.copy_module(end)?,
         }
-        self.place_state()?;
-        self.place_inputs().map_err(|error| self.unwritable(&error))
+        self.write_state()?;
+        self.write_inputs().map_err(|error| self.unwritable(&error))
     }
 
     fn copy_module(&self, end: bool) -> Result<(), Fault> {
-        let (to, known) = (self.at("module"), &self.inputs.module);
-        match module::find(&self.options.modules, known) {
-            Ok(found) => module::copy(&found, &self.options.modules, &to).map_err(|error| {
-                Fault::Refused(format!("the module {known} can't be copied: {error}"))
+        let (to, module) = (self.at("module"), &self.inputs.module);
+        match module::find(&self.options.module_dir, module) {
+            Ok(found) => module::copy(&found, &self.options.module_dir, &to).map_err(|error| {
+                Fault::Refused(format!("cannot copy the module {module}: {error}"))
             }),
             Err(_) if end && to.exists() => Ok(()),
             Err(fault) => Err(fault),
         }
     }
 
-    fn place_files(&self, all: &port::Files, end: bool) -> Result<(), Fault> {
-        let known = &self.inputs.module;
-        match files::check(all, known) {
+    fn write_files(&self, all: &port::Files, end: bool) -> Result<(), Fault> {
+        let module = &self.inputs.module;
+        match files::check(all, module) {
             Err(_) if end && self.cwd().exists() => return Ok(()),
             checked => checked.map_err(|invalid| Fault::Refused(invalid.to_string()))?,
         }
-        let placed = files::place(all, &self.at("module"), &self.at("files"));
-        placed.and_then(|()| self.place_providers()).map_err(|error| {
-            Fault::Refused(format!("the files of the module {known} can't be written: {error}"))
+        let written = files::write_all(all, &self.at("module"), &self.at("files"));
+        written.and_then(|()| self.restore_providers()).map_err(|error| {
+            Fault::Refused(format!("cannot write the files of the module {module}: {error}"))
         })
     }
 
-    fn place_inputs(&self) -> io::Result<()> {
+    fn write_inputs(&self) -> io::Result<()> {
         let variables = serde_json::to_string(&self.inputs.all_variables())?;
         let to = match self.inputs.files {
-            Some(_) => self.at(VARIABLES_TOLD),
+            Some(_) => self.at(VAR_FILE),
             None => self.cwd().join(VARIABLES),
         };
         folder::write(&to, &variables)?;
@@ -226,121 +225,121 @@ impl Workspace {
         folder::write(&self.cwd().join(OVERRIDE), &local.to_string())
     }
 
-    /// Is the state where it shall be? A module may have a file that moves it elsewhere: nothing would be
-    /// known of what it makes.
+    /// Checks that the state is in the workspace. With an override file in the module that moves it
+    /// elsewhere, created resources would be lost.
     pub(super) fn check_backend(&self) -> Result<(), Fault> {
-        let noted: Value = self.read_json(BACKEND);
-        let path = noted["backend"]["config"]["path"].as_str().map(Path::new);
+        let recorded: Value = self.read_json(BACKEND);
+        let path = recorded["backend"]["config"]["path"].as_str().map(Path::new);
         let is_ours = path == Some(&self.at("terraform.tfstate"));
-        if is_ours && noted["backend"]["type"] == "local" {
+        if is_ours && recorded["backend"]["type"] == "local" {
             return Ok(());
         }
         Err(Fault::Refused(format!(
-            "the module {} keeps its state elsewhere than Paddock does; take the backend, or cloud, \
-             out of its files *_override.tf",
+            "the module {} configures another backend for its state. Remove `backend` and `cloud` \
+             from its files *_override.tf",
             self.inputs.module
         )))
     }
 
-    /// A command that needs the variables of a module that came with its files.
+    /// Adds the variables to a command of a module with files.
     pub(super) fn with_variables(&self, command: Vec<String>) -> Vec<String> {
         match self.inputs.files {
-            Some(_) => with_path(command, "-var-file=", &self.at(VARIABLES_TOLD)),
+            Some(_) => with_path(command, "-var-file=", &self.at(VAR_FILE)),
             None => command,
         }
     }
 
     pub(super) fn variables(&self) -> PathBuf {
-        self.at(VARIABLES_TOLD)
+        self.at(VAR_FILE)
     }
 
-    fn place_state(&self) -> Result<(), Fault> {
+    fn write_state(&self) -> Result<(), Fault> {
         let path = self.at("terraform.tfstate");
-        let here = folder::read(&path).map_err(|error| self.unwritable(&error))?;
-        let here = here.filter(|text| !text.trim().is_empty()).map(Secret::new);
-        let known = &self.inputs.module;
-        let is_ours = self.is_ours(here.as_ref());
-        let newest = state::chosen(here.clone(), self.kept(), is_ours).map_err(|why| {
-            Fault::Refused(format!(
-                "somebody has changed the state of the module {known} in {}: {why}. Nothing was \
-                 done. Put the right one in its place, or take it away to go on from the kept one",
-                path.display()
-            ))
-        })?;
+        let local = folder::read(&path).map_err(|error| self.unwritable(&error))?;
+        let local = local.filter(|text| !text.trim().is_empty()).map(Secret::new);
+        let module = &self.inputs.module;
+        let is_own = self.is_own_state(local.as_ref());
+        let newest = state::select(local.clone(), self.stored_state(), is_own).map_err(|why| {
+    Fault::Refused(format!(
+    "the state of the module {module} in {} was changed externally: {why}. Nothing was changed. \
+     Restore the right state, or delete the file to use the stored one",
+    path.display()
+    ))
+    })?;
         let Some(newest) = newest else { return Ok(()) };
         if state::serial(&newest).is_none() {
             return Err(Fault::Refused(format!(
-                "the state of the module {known} can't be read; put a good one in place of {}",
+                "the state of the module {module} is invalid. Restore {}",
                 path.display()
             )));
         }
-        let place = || -> io::Result<()> {
-            self.tell_unseen(here.as_ref(), &newest)?;
-            if here.as_ref() == Some(&newest) {
+        let write = || -> io::Result<()> {
+            self.note_external_change(local.as_ref(), &newest)?;
+            if local.as_ref() == Some(&newest) {
                 return Ok(());
             }
-            if let Some(here) = &here {
-                folder::write(&self.at("terraform.tfstate.aside"), here.reveal())?;
+            if let Some(local) = &local {
+                folder::write(&self.at("terraform.tfstate.aside"), local.reveal())?;
             }
             folder::write(&path, newest.reveal())
         };
-        place().map_err(|error| self.unwritable(&error))
+        write().map_err(|error| self.unwritable(&error))
     }
 
-    fn kept(&self) -> Option<Secret> {
+    fn stored_state(&self) -> Option<Secret> {
         self.inputs.state.clone().filter(|state| !state.reveal().trim().is_empty())
     }
 
-    /// The newest state there is: in the folder, or as it was given.
+    /// The newest state: in the workspace, or stored.
     pub fn state(&self) -> Option<Secret> {
-        // While Terraform writes, it can't be read.
-        let here = self.state_here().filter(|state| state::serial(state).is_some());
-        let is_ours = self.is_ours(here.as_ref());
-        // One that somebody else put there must not take the place of ours.
-        state::chosen(here, self.kept(), is_ours).unwrap_or_else(|_| self.kept())
+        // While Terraform writes it, the file may be incomplete.
+        let local = self.local_state().filter(|state| state::serial(state).is_some());
+        let is_own = self.is_own_state(local.as_ref());
+        // An external state must not replace ours.
+        state::select(local, self.stored_state(), is_own).unwrap_or_else(|_| self.stored_state())
     }
 
-    pub(super) fn state_here(&self) -> Option<Secret> {
-        let here = folder::read(&self.at("terraform.tfstate")).ok().flatten();
-        here.filter(|text| !text.trim().is_empty()).map(Secret::new)
+    pub(super) fn local_state(&self) -> Option<Secret> {
+        let local = folder::read(&self.at("terraform.tfstate")).ok().flatten();
+        local.filter(|text| !text.trim().is_empty()).map(Secret::new)
     }
 
-    /// May there be something that has to be destroyed?
-    pub fn holds_something(&self) -> bool {
-        let here = self.state_here();
-        let is_ours = self.is_ours(here.as_ref());
-        let newest = state::chosen(here, self.kept(), is_ours);
-        newest.map_or(true, |newest| newest.is_some_and(|state| state::holds(&state)))
+    /// Whether there may be resources to destroy.
+    pub fn may_hold_resources(&self) -> bool {
+        let local = self.local_state();
+        let is_own = self.is_own_state(local.as_ref());
+        let newest = state::select(local, self.stored_state(), is_own);
+        newest.map_or(true, |newest| newest.is_some_and(|state| state::may_have_resources(&state)))
     }
 
-    /// The outputs of the last apply, if it came to its end.
+    /// The outputs of the last apply, if it succeeded.
     pub fn outputs(&self) -> Option<Outputs> {
         Outputs::parse(&folder::read(&self.at("outputs.json")).ok()??)
     }
 
-    /// How far the run is that goes on here, as a sentence.
+    /// The progress of the current run, as a message.
     pub fn progress(&self) -> String {
-        let is_there = |log: &str| self.at(log).exists();
-        let Some(log) = ["run.log", "plan.log"].into_iter().find(|log| is_there(log)) else {
-            return format!("Terraform fetches what the module {} needs.", self.inputs.module);
+        let exists = |log: &str| self.at(log).exists();
+        let Some(log) = ["run.log", "plan.log"].into_iter().find(|log| exists(log)) else {
+            return format!("Initializing the module {}.", self.inputs.module);
         };
-        let told = Told::read(&folder::read_log(&self.at(log)));
-        let said = match told.rest.lines().rfind(|line| !line.trim().is_empty()) {
-            Some(line) if !told.is_stream => format!("Terraform: {}", line.trim()),
-            _ => told.sentence(),
+        let events = Events::parse(&folder::read_log(&self.at(log)));
+        let message = match events.rest.lines().rfind(|line| !line.trim().is_empty()) {
+            Some(line) if !events.is_stream => format!("Terraform: {}", line.trim()),
+            _ => events.message(),
         };
-        self.hidden().blot(&said)
+        self.redactor().redact(&message)
     }
 
-    /// How much of the run is done that goes on here, in percent, if it says so.
+    /// The completed part of the current run, in percent, if known.
     pub fn percent(&self) -> Option<u8> {
-        Told::read(&folder::read_log(&self.at("run.log"))).percent()
+        Events::parse(&folder::read_log(&self.at("run.log"))).percent()
     }
 
-    /// What must not be in anything that Terraform says.
-    pub(super) fn hidden(&self) -> Hidden {
+    /// Redacts all known secrets.
+    pub(super) fn redactor(&self) -> Redactor {
         let state = self.state();
-        Hidden::of(&self.inputs.secret_variables)
+        Redactor::new(&self.inputs.secret_variables)
             .and_variables(&self.inputs.past_secrets)
             .and_variables(&self.read_json(SECRETS))
             .and_outputs(state.as_ref())
@@ -354,13 +353,13 @@ impl Workspace {
         text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
     }
 
-    /// Credentials that the program gets from the server's environment.
+    /// Credentials that the program inherits from the server's environment.
     fn passed_secrets(&self) -> Vec<Value> {
-        let named = self.options.pass.iter().filter(|name| looks_secret(name));
+        let named = self.options.inherited_env.iter().filter(|name| looks_secret(name));
         named.filter_map(|name| std::env::var(name).ok()).map(Into::into).collect()
     }
 
-    /// Takes the folder away. Whoever does so must know that nothing is left to be destroyed.
+    /// Deletes the workspace. The caller must know that no resource is left.
     pub fn remove(&self) -> Result<(), Fault> {
         match std::fs::remove_dir_all(&self.folder) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.unwritable(&error)),

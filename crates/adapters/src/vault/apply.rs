@@ -1,64 +1,65 @@
-//! Brings a secret to what it should be.
+//! Applies a secret's spec.
 //!
-//! Look, take the place, issue, note what is made, write it, revoke what it replaces. A server can die
-//! after any of these: the next finds the mark, keeps what is there, and makes what is missing.
+//! The order is: read, claim the place, issue, write the mark, write the values, revoke what they
+//! replace. After a crash at any point the next server finds the mark, retains what exists, and
+//! creates the rest.
 
 use port::{Fault, Outcome, Task};
 use serde_json::{Map, Value};
 
+use super::comparison::{Comparison, State};
 use super::kv::{Found, Place};
-use super::look::{Look, State};
 use super::mark::{Issued, Made, Mark};
 use super::place::{self, At};
-use super::{ADOPTED, Secrets, certificate, generate, outputs, told};
+use super::{ADOPTED, VaultSecrets, certificate, generate, outputs, parse};
 
-/// What a secret becomes.
+/// The next content of a secret.
 struct Next {
     fields: Map<String, Value>,
     mark: Mark,
-    /// What is done, in sentences.
-    words: Vec<String>,
+    /// Log lines about the changes.
+    log: Vec<String>,
 }
 
-impl Secrets {
-    pub(super) async fn bring(&self, task: &Task) -> Result<Outcome, Fault> {
-        let told = told(&task.with)?;
-        let at = At::of(&told);
-        self.clear_all_but(task, &at).await?;
-        let (kv, prints, now) = (self.kv(&at).await?, self.prints(task), (self.now)());
-        let there = kv.read().await?;
-        self.noted.add(task, at);
-        self.may_change(task, &kv.place, there.as_ref())?;
-        let there = match there {
-            None => kv.claim(&Mark::new(task, &prints)).await?,
-            there => there,
+impl VaultSecrets {
+    pub(super) async fn apply_spec(&self, task: &Task) -> Result<Outcome, Fault> {
+        let spec = parse(&task.with)?;
+        let at = At::of_spec(&spec);
+        self.clear_other_places(task, &at).await?;
+        let (kv, fingerprints, now) = (self.kv(&at).await?, self.fingerprints(task), (self.now)());
+        let existing = kv.read().await?;
+        self.pending.add(task, at);
+        self.check_owner(task, &kv.place, existing.as_ref())?;
+        let existing = match existing {
+            None => kv.claim(&Mark::new(task, &fingerprints)).await?,
+            existing => existing,
         };
-        let found = there.unwrap_or_default();
-        let look = Look::new(task, &told, &found, &prints, now);
-        let issued = match &told.certificate {
-            Some(one) if look.certificate(one) != State::AsMade => {
-                Some(certificate::issue(&self.session, one, &prints, now).await?)
+        let found = existing.unwrap_or_default();
+        let comparison = Comparison::new(task, &spec, &found, &fingerprints, now);
+        let issued = match &spec.certificate {
+            Some(one) if comparison.certificate(one) != State::Unchanged => {
+                Some(certificate::issue(&self.session, one, &fingerprints, now).await?)
             }
             _ => None,
         };
-        let next = self.next(task, &look, issued);
+        let next = self.next(task, &comparison, issued);
         let found = kv.write(&found, &next.fields, &next.mark).await?;
-        next.words.iter().for_each(|words| task.log.say(words));
+        next.log.iter().for_each(|line| task.log.append(line));
         if !next.mark.former.is_empty() {
             certificate::revoke(&self.session, &next.mark.former, &task.log).await?;
             let mark = Mark { former: Vec::new(), ..next.mark.clone() };
             kv.write(&found, &next.fields, &mark).await?;
         }
-        let told_keys = told.generate.keys().chain(told.values.keys());
-        let mut keys: Vec<&str> = told_keys.map(String::as_str).collect();
-        if told.certificate.is_some() {
+        let spec_keys = spec.generate.keys().chain(spec.values.keys());
+        let mut keys: Vec<&str> = spec_keys.map(String::as_str).collect();
+        if spec.certificate.is_some() {
             keys.extend(certificate::FIELDS);
         }
-        Ok(outputs::of(&kv.place, keys.into_iter(), Some(&next.mark)))
+        Ok(outputs::outcome(&kv.place, keys.into_iter(), Some(&next.mark)))
     }
 
-    /// Is it this resource's to change?
-    pub(super) fn may_change(
+    /// Checks that this resource may change the secret.
+    pub(super) fn check_owner(
         &self,
         task: &Task,
         place: &Place,
@@ -68,19 +69,20 @@ impl Secrets {
         let (at, name) = (place.reference(), self.session.peer().name());
         let why = match &found.mark {
             Some(mark) if !mark.is_of(task) => format!(
-                "{at} in {name} belongs to the resource {} of the environment {}: choose another path",
+                "{at} in {name} belongs to the resource {} of the environment {}. Choose another \
+                 path",
                 mark.owner, mark.environment
             ),
             Some(mark) if mark.fence > task.fence => {
-                format!("another server of Paddock has taken over {at} in {name}")
+                format!("{at} in {name} was taken over by another Paddock server")
             }
-            // Who has made it here puts a mark back that somebody has taken away.
-            None if task.applied.as_ref().and_then(place::told) == Some(at_of(place)) => {
+            // A mark that others deleted from a secret of this resource is restored.
+            None if task.applied.as_ref().and_then(place::desired) == Some(at_of(place)) => {
                 return Ok(());
             }
             None if task.outputs.get(ADOPTED) != Some(&place.reference().into()) => format!(
-                "{at} exists in {name} and was not made by Paddock: choose another path, remove it, \
-                 or take it over by adopting {}",
+                "{at} exists in {name} and was not created by Paddock. Choose another path, \
+                 delete the secret, or adopt {}",
                 place.path
             ),
             _ => return Ok(()),
@@ -88,43 +90,46 @@ impl Secrets {
         Err(Fault::Refused(why))
     }
 
-    /// What it becomes: what stays, what was told, what is made.
+    /// The next content: retained, specified and generated values.
     fn next(
         &self,
         task: &Task,
-        look: &Look<'_>,
+        comparison: &Comparison<'_>,
         issued: Option<(Issued, Map<String, Value>)>,
     ) -> Next {
-        let mut mark = Mark::new(task, look.prints);
-        let (mut fields, mut words) = (look.found.fields.clone(), Vec::new());
-        for key in look.left_over() {
+        let mut mark = Mark::new(task, comparison.fingerprints);
+        let (mut fields, mut log) = (comparison.found.fields.clone(), Vec::new());
+        for key in comparison.obsolete() {
             fields.remove(&key);
-            words.push(format!("{key} is removed."));
+            log.push(format!("Removed {key}."));
         }
-        for (key, value) in &look.told.values {
+        for (key, value) in &comparison.spec.values {
             fields.insert(key.clone(), value.clone().into());
             mark.values.insert(key.clone());
         }
-        for (key, one) in &look.told.generate {
-            let state = look.generated(key, one);
-            if !is_kept(state, look) {
+        for (key, one) in &comparison.spec.generate {
+            let state = comparison.generated(key, one);
+            if !is_retained(state, comparison) {
                 fields.insert(key.clone(), generate::value(one, &self.entropy).reveal().into());
-                words.push(format!("{key} is generated."));
+                log.push(format!("Generated {key}."));
             }
-            let (spec, print) = (generate::spec(one), look.prints.of(key, &fields[key]));
+            let spec = generate::spec_hash(one);
+            let print = comparison.fingerprints.compute(key, &fields[key]);
             mark.made.insert(key.clone(), Made { spec, print });
         }
-        mark.former = look.mark.map(|old| old.former.clone()).unwrap_or_default();
-        let before = look.mark.and_then(|old| old.certificate.clone());
-        mark.certificate = match (issued, &look.told.certificate) {
-            (Some((new, made)), _) => {
-                words.push(format!("The certificate {} is good until {}.", new.serial, new.until));
+        mark.former = comparison.mark.map(|old| old.former.clone()).unwrap_or_default();
+        let before = comparison.mark.and_then(|old| old.certificate.clone());
+        mark.certificate = match (issued, &comparison.spec.certificate) {
+            (Some((new, issued)), _) => {
+                log.push(format!("Issued certificate {}, valid until {}.", new.serial, new.until));
                 mark.former.extend(before.map(|old| old.former()));
-                fields.extend(made);
+                fields.extend(issued);
                 Some(new)
             }
             (None, Some(_)) => before.map(|old| {
-                let print = look.prints.of(certificate::NAME, &certificate::of(&fields).into());
+                let print = comparison
+                    .fingerprints
+                    .compute(certificate::NAME, &certificate::fields_of(&fields).into());
                 Issued { print, ..old }
             }),
             (None, None) => {
@@ -132,31 +137,30 @@ impl Secrets {
                 None
             }
         };
-        Next { fields, mark, words }
+        Next { fields, mark, log }
     }
 
-    /// What exists is remembered as taken over; the next apply leaves the mark.
-    pub(super) async fn take_over(&self, task: &Task, what: &str) -> Result<Outcome, Fault> {
-        let told = told(&task.with)?;
-        let kv = self.kv(&At::of(&told)).await?;
+    /// Records an existing secret as adopted; the next apply writes the mark.
+    pub(super) async fn adopt_existing(&self, task: &Task, what: &str) -> Result<Outcome, Fault> {
+        let spec = parse(&task.with)?;
+        let kv = self.kv(&At::of_spec(&spec)).await?;
         let (at, name) = (kv.place.reference(), self.session.peer().name());
         let path = kv.place.path.as_str();
         if ![path, &at, at.trim_start_matches("vault:")].contains(&what) {
-            let why =
-                format!("{what} can't be taken over: with.path is {path}, and both must agree");
+            let why = format!("cannot adopt {what}: it must be with.path, which is {path}");
             return Err(Fault::Refused(why));
         }
         let Some(found) = kv.read().await? else {
-            let why = format!("there is no {at} in {name} that could be taken over");
+            let why = format!("cannot adopt {at}: it does not exist in {name}");
             return Err(Fault::Refused(why));
         };
         if found.mark.is_some() {
-            self.may_change(task, &kv.place, Some(&found))?;
+            self.check_owner(task, &kv.place, Some(&found))?;
         }
-        let mut applied =
-            outputs::of(&kv.place, found.fields.keys().map(String::as_str), found.mark.as_ref());
-        applied.outputs.insert(ADOPTED.into(), at.into());
-        Ok(applied)
+        let keys = found.fields.keys().map(String::as_str);
+        let mut adopted = outputs::outcome(&kv.place, keys, found.mark.as_ref());
+        adopted.outputs.insert(ADOPTED.into(), at.into());
+        Ok(adopted)
     }
 }
 
@@ -164,7 +168,7 @@ fn at_of(place: &Place) -> At {
     At { mount: place.mount.clone(), path: place.path.clone() }
 }
 
-/// Does a value stay? What was there before it was taken over does.
-fn is_kept(state: State, look: &Look<'_>) -> bool {
-    state == State::AsMade || state == State::Foreign && look.mark.is_none()
+/// Whether a value is retained. Values that existed before an adoption are.
+fn is_retained(state: State, comparison: &Comparison<'_>) -> bool {
+    state == State::Unchanged || state == State::NotOurs && comparison.mark.is_none()
 }

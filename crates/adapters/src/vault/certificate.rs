@@ -1,35 +1,35 @@
-//! Certificates that Vault's PKI engine issues, and revokes.
+//! Certificates that Vault's PKI engine issues and revokes.
 //!
-//! One that was issued while the answer or the server was lost is nobody's: its key was never kept
-//! anywhere, and it ends by itself.
+//! A certificate whose response was lost has no owner: its private key was never stored, and it
+//! expires.
 
 use std::net::IpAddr;
 use std::time::Duration;
 
 use data_encoding::HEXLOWER;
 use model::Time;
-use model::template::with::Certificate;
+use model::template::configuration::Certificate;
 use port::{Fault, Log};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
+use super::fingerprint::Fingerprints;
 use super::mark::{Former, Issued};
-use super::prints::Prints;
-use super::session::{Deed, Session};
+use super::session::{Action, Session};
 
-/// What its print is made under.
+/// The name under which its fingerprint is computed.
 pub(super) const NAME: &str = "certificate";
-/// The field of its number.
+/// The field of its serial number.
 pub(super) const SERIAL: &str = "serial_number";
-/// The fields that it is kept in.
+/// The fields in which it is stored.
 pub(super) const FIELDS: [&str; 5] =
     ["certificate", "private_key", "issuing_ca", "ca_chain", SERIAL];
-/// The mount of the PKI engine for which none is named.
+/// The default mount of the PKI engine.
 const MOUNT: &str = "pki";
 
 impl Issued {
-    /// When it is issued again: when less than a third of its life is left.
+    /// When it is renewed: after two thirds of its lifetime.
     pub(super) fn renew_at(&self) -> Time {
         self.until - self.until.since(self.since) / 3
     }
@@ -41,11 +41,11 @@ impl Issued {
 
 #[derive(Deserialize)]
 struct Enveloped {
-    data: Made,
+    data: Response,
 }
 
 #[derive(Deserialize)]
-struct Made {
+struct Response {
     certificate: String,
     private_key: String,
     #[serde(default)]
@@ -56,8 +56,8 @@ struct Made {
     expiration: u64,
 }
 
-impl Made {
-    /// The chain as one text: some servers give a list.
+impl Response {
+    /// The chain as one text: some servers return a list.
     fn chain(&self) -> String {
         match &self.ca_chain {
             Value::String(text) => text.clone(),
@@ -76,14 +76,14 @@ impl Made {
     }
 }
 
-/// What says whether two certificates are issued in the same way.
-pub(super) fn spec(one: &Certificate) -> String {
+/// A hash of the request, which changes when the certificate must be reissued.
+pub(super) fn spec_hash(one: &Certificate) -> String {
     let all = json!([mount(one), one.role, one.common_name, one.alt_names, one.ttl_seconds]);
     HEXLOWER.encode(&Sha256::digest(all.to_string().as_bytes())[..8])
 }
 
-/// The fields of a secret that are a certificate's.
-pub(super) fn of(fields: &Map<String, Value>) -> Map<String, Value> {
+/// The fields of a secret that belong to its certificate.
+pub(super) fn fields_of(fields: &Map<String, Value>) -> Map<String, Value> {
     let is_ours = |(key, _): &(&String, &Value)| FIELDS.contains(&key.as_str());
     fields.iter().filter(is_ours).map(|(key, value)| (key.clone(), value.clone())).collect()
 }
@@ -92,30 +92,30 @@ fn mount(one: &Certificate) -> &str {
     one.mount.as_deref().unwrap_or(MOUNT)
 }
 
-/// Has a certificate issued: what is noted of it, and the fields to keep.
+/// Issues a certificate; returns its record and the fields to store.
 pub(super) async fn issue(
     session: &Session,
     one: &Certificate,
-    prints: &Prints,
+    fingerprints: &Fingerprints,
     now: Time,
 ) -> Result<(Issued, Map<String, Value>), Fault> {
     let path = format!("{}/issue/{}", mount(one), one.role);
-    let reply = session.send(Deed::Write, &path, Some(&request(one))).await?;
+    let reply = session.send(Action::Write, &path, Some(&request(one))).await?;
     if !reply.status.is_success() {
-        return Err(session.fault(Deed::Write, &path, &reply, &[]));
+        return Err(session.fault(Action::Write, &path, &reply, &[]));
     }
-    let made = reply.json::<Enveloped>(session.peer())?.data;
+    let response = reply.json::<Enveloped>(session.peer())?.data;
     let issued = Issued {
-        spec: spec(one),
+        spec: spec_hash(one),
         print: String::new(),
         mount: mount(one).to_owned(),
-        serial: made.serial_number.clone(),
+        serial: response.serial_number.clone(),
         common_name: one.common_name.clone(),
         since: now,
-        until: Time(0) + Duration::from_secs(made.expiration),
+        until: Time(0) + Duration::from_secs(response.expiration),
     };
-    let fields = made.fields();
-    let print = prints.of(NAME, &Value::Object(of(&fields)));
+    let fields = response.fields();
+    let print = fingerprints.compute(NAME, &Value::Object(fields_of(&fields)));
     Ok((Issued { print, ..issued }, fields))
 }
 
@@ -134,18 +134,18 @@ fn request(one: &Certificate) -> Value {
     Value::Object(body)
 }
 
-/// Revokes certificates, as far as Vault does it: one that it does not know ends by itself.
+/// Revokes certificates. One that Vault does not know is skipped: it expires.
 pub(super) async fn revoke(session: &Session, all: &[Former], log: &Log) -> Result<(), Fault> {
     for one in all {
         let (path, body) = (format!("{}/revoke", one.mount), json!({"serial_number": one.serial}));
-        let reply = session.send(Deed::Write, &path, Some(&body)).await?;
+        let reply = session.send(Action::Write, &path, Some(&body)).await?;
         if reply.status.is_success() {
-            log.say(format!("The certificate {} is revoked.", one.serial));
+            log.append(format!("Revoked certificate {}.", one.serial));
             continue;
         }
-        match session.fault(Deed::Write, &path, &reply, &[]) {
+        match session.fault(Action::Write, &path, &reply, &[]) {
             Fault::Refused(why) => {
-                log.say(format!("The certificate {} is not revoked: {why}", one.serial));
+                log.append(format!("Certificate {} was not revoked: {why}", one.serial));
             }
             other => return Err(other),
         }

@@ -1,41 +1,42 @@
-//! What Vault can be told, beyond what every template is checked for.
+//! Validation of `vault-secret` specs, beyond the checks of templates.
 
 use model::Invalid;
-use model::template::{Executor, with};
+use model::template::{Executor, configuration};
 use serde_json::{Map, Value};
 
 use super::certificate::FIELDS;
 use super::mark::FIELD;
 
-/// The most keys of one secret: their prints must fit beside it.
+/// The maximum number of keys of one secret: their fingerprints must fit into the mark.
 const MAX_KEYS: usize = 100;
-/// The longest name of a key, in bytes.
+/// The maximum length of a key name, in bytes.
 const MAX_NAME_BYTES: usize = 64;
-/// The longest value, in bytes; Vault takes about a mebibyte for all of them.
+/// The maximum length of a value, in bytes; Vault accepts about a mebibyte for all of them.
 const MAX_VALUE_BYTES: usize = 4096;
 
-/// Can Vault be told this?
-pub(super) fn all(with: &Map<String, Value>) -> Result<(), Invalid> {
-    with::check(Executor::VaultSecret, with)?;
-    let told: with::VaultSecret = with::read(with)?;
-    secret(&told).map_err(|invalid| invalid.within("with"))
+/// Validates a spec.
+pub(super) fn validate(with: &Map<String, Value>) -> Result<(), Invalid> {
+    configuration::check(Executor::VaultSecret, with)?;
+    let spec: configuration::VaultSecret = configuration::read(with)?;
+    secret(&spec).map_err(|invalid| invalid.within("with"))
 }
 
-fn secret(told: &with::VaultSecret) -> Result<(), Invalid> {
-    let values = told.values.keys().map(|key| ("values", key));
-    let generated = told.generate.keys().map(|key| ("generate", key));
+fn secret(spec: &configuration::VaultSecret) -> Result<(), Invalid> {
+    let values = spec.values.keys().map(|key| ("values", key));
+    let generated = spec.generate.keys().map(|key| ("generate", key));
     for (place, key) in values.chain(generated) {
-        name(&format!("{place}.{key}"), key, told.certificate.is_some())?;
+        name(&format!("{place}.{key}"), key, spec.certificate.is_some())?;
     }
-    if told.certificate.as_ref().is_some_and(|one| !is_visible(&one.common_name)) {
-        let detail = "must have visible characters only";
+    if spec.certificate.as_ref().is_some_and(|one| !is_visible(&one.common_name)) {
+        let detail = "must contain visible characters only";
         return Err(Invalid::new("certificate.common_name", detail));
     }
-    if told.values.len() + told.generate.len() > MAX_KEYS {
-        let detail = format!("has more than {MAX_KEYS} keys with those to generate; use two paths");
+    if spec.values.len() + spec.generate.len() > MAX_KEYS {
+        let detail =
+            format!("must have at most {MAX_KEYS} keys, including generated ones; use two paths");
         return Err(Invalid::new("values", detail));
     }
-    match told.values.iter().find(|(_, value)| value.len() > MAX_VALUE_BYTES) {
+    match spec.values.iter().find(|(_, value)| value.len() > MAX_VALUE_BYTES) {
         Some((key, _)) => {
             let detail = format!("must have at most {MAX_VALUE_BYTES} bytes");
             Err(Invalid::new(format!("values.{key}"), detail))
@@ -44,9 +45,10 @@ fn secret(told: &with::VaultSecret) -> Result<(), Invalid> {
     }
 }
 
-/// Does every character have a shape? Vault takes no others beside a secret, where names are noted.
+/// Whether every character is visible. Vault's custom metadata, which lists the names, permits no
+/// others.
 fn is_visible(text: &str) -> bool {
-    // Behind another character, a mark that goes above it is one.
+    // A combining mark is visible after another character.
     let has_shape = |c: char| match c {
         ' '..='~' => true,
         other => format!("a{other}").escape_debug().count() == 2,
@@ -56,13 +58,14 @@ fn is_visible(text: &str) -> bool {
 
 fn name(field: &str, key: &str, has_certificate: bool) -> Result<(), Invalid> {
     let detail = if key == FIELD {
-        "is where Paddock keeps whose the secret is; call it otherwise".to_owned()
+        "is reserved for the mark that names the owner of the secret; choose another name"
+            .to_owned()
     } else if has_certificate && FIELDS.contains(&key) {
-        format!("is part of the certificate; these are its names: {}", FIELDS.join(", "))
+        format!("is a field of the certificate; reserved names are {}", FIELDS.join(", "))
     } else if key.is_empty() || key.len() > MAX_NAME_BYTES || !is_visible(key) {
-        format!("the name of a key must have from 1 to {MAX_NAME_BYTES} bytes, all of them visible")
+        format!("a key name must have 1 to {MAX_NAME_BYTES} bytes, with visible characters only")
     } else if key.contains('#') {
-        "the name of a key must not have # in it: references end with #key".to_owned()
+        "a key name must not contain #: references end with #key".to_owned()
     } else {
         return Ok(());
     };
@@ -74,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_visible() {
+    fn visible_characters_are_recognized() {
         for (text, is) in [
             ("password", true),
             ("a b\"c\\d~", true),

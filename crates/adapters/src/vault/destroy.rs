@@ -1,27 +1,27 @@
-//! Takes a secret away, if it is the resource's own: wherever a try has begun one.
+//! Deletes a resource's secrets, wherever an attempt created one.
 
 use port::{Fault, Task};
 
 use super::kv::{Found, Kv};
 use super::mark::{Former, Issued, Mark};
 use super::place::{self, At};
-use super::{Secrets, certificate};
+use super::{VaultSecrets, certificate};
 
-impl Secrets {
-    pub(super) async fn take_away(&self, task: &Task) -> Result<(), Fault> {
+impl VaultSecrets {
+    pub(super) async fn destroy_all(&self, task: &Task) -> Result<(), Fault> {
         let places = Self::places(task);
-        if let Some(told) = place::told(&task.with).filter(|told| !places.contains(told)) {
-            self.clear_if_seen(task, &told).await?;
+        if let Some(at) = place::desired(&task.with).filter(|at| !places.contains(at)) {
+            self.clear_unrecorded(task, &at).await?;
         }
         for at in places {
             let (kv, found) = self.find(&at).await?;
-            self.clear_or_leave(task, &kv, found).await?;
+            self.clear_or_skip(task, &kv, found).await?;
         }
         Ok(())
     }
 
-    /// Takes away what tries before this one have begun elsewhere.
-    pub(super) async fn clear_all_but(&self, task: &Task, at: &At) -> Result<(), Fault> {
+    /// Deletes what earlier attempts created in other places.
+    pub(super) async fn clear_other_places(&self, task: &Task, at: &At) -> Result<(), Fault> {
         for other in Self::places(task).iter().filter(|other| *other != at) {
             let (kv, found) = self.find(other).await?;
             self.clear(task, &kv, found).await?;
@@ -29,15 +29,15 @@ impl Secrets {
         Ok(())
     }
 
-    /// Takes away what a first try may have made, whose server died before it could be noted. Where
-    /// Paddock may not even look, it has made nothing.
-    async fn clear_if_seen(&self, task: &Task, at: &At) -> Result<(), Fault> {
+    /// Deletes what a first attempt may have created whose server crashed before it was recorded.
+    /// Without permission to read, Paddock created nothing.
+    async fn clear_unrecorded(&self, task: &Task, at: &At) -> Result<(), Fault> {
         match self.find(at).await {
-            Ok((kv, found)) => self.clear_or_leave(task, &kv, found).await,
+            Ok((kv, found)) => self.clear_or_skip(task, &kv, found).await,
             Err(Fault::Refused(why)) => {
-                // Who is not signed in may look nowhere, which says nothing of this place.
-                self.session.sign_in().await?;
-                task.log.say(format!("Nothing was made at {}/{}: {why}", at.mount, at.path));
+                // Without a valid token every read is refused, which says nothing about this place.
+                self.session.authenticate().await?;
+                task.log.append(format!("Nothing was created at {}/{}: {why}", at.mount, at.path));
                 Ok(())
             }
             Err(fault) => Err(fault),
@@ -50,31 +50,31 @@ impl Secrets {
         Ok((kv, found))
     }
 
-    async fn clear_or_leave(
+    async fn clear_or_skip(
         &self,
         task: &Task,
         kv: &Kv<'_>,
         found: Option<Found>,
     ) -> Result<(), Fault> {
         if !self.clear(task, kv, found).await? {
-            // What was made has been replaced by somebody else's, so that it is gone.
+            // Others replaced the secret, so the resource's is already deleted.
             let at = kv.place.reference();
-            task.log.say(format!("{at} is not of this resource, and is left alone."));
+            task.log.append(format!("Skipped {at}: it does not belong to this resource."));
         }
         Ok(())
     }
 
-    /// Takes away what is the resource's own. Is nothing left there?
+    /// Deletes the secret if it belongs to the resource. Returns whether the place is empty.
     async fn clear(&self, task: &Task, kv: &Kv<'_>, found: Option<Found>) -> Result<bool, Fault> {
         let Some(found) = found else { return Ok(true) };
         let Some(mark) = found.mark.as_ref().filter(|mark| mark.is_of(task)) else {
             return Ok(false);
         };
-        self.may_change(task, &kv.place, Some(&found))?;
-        // Before the mark is gone, which alone knows of them.
+        self.check_owner(task, &kv.place, Some(&found))?;
+        // Only the mark lists them, so they are revoked before it is deleted.
         certificate::revoke(&self.session, &all_issued(mark), &task.log).await?;
-        kv.remove().await?;
-        task.log.say(format!("{} is deleted.", kv.place.reference()));
+        kv.delete().await?;
+        task.log.append(format!("Deleted {}.", kv.place.reference()));
         Ok(true)
     }
 }

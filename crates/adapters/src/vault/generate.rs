@@ -1,58 +1,58 @@
-//! Values that nobody can guess: every character is as likely as every other.
+//! Random values with a uniform distribution of characters.
 
 use std::collections::BTreeSet;
 
 use data_encoding::HEXLOWER;
 use model::Secret;
-use model::template::with::Generate;
+use model::template::configuration::Generate;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::seal::local::Entropy;
+use crate::encryption::local::Entropy;
 
 /// Letters and digits.
 const ALPHABET: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
-/// How often one character is thrown at most. Each throw counts with at least even odds, so that this
-/// many in a row fail once in 2^128.
-const MAX_THROWS: usize = 128;
+/// The maximum number of draws per character. Each is accepted with a probability of at least one
+/// half, so that all fail once in 2^128.
+const MAX_DRAWS: usize = 128;
 
-/// Makes a value.
+/// Generates a value.
 pub(super) fn value(one: &Generate, entropy: &Entropy) -> Secret {
     let alphabet: Vec<char> = alphabet(one).into_iter().collect();
     Secret::new((0..one.length).map(|_| pick(&alphabet, entropy)).collect::<String>())
 }
 
-/// What says whether two values are made in the same way.
-pub(super) fn spec(one: &Generate) -> String {
+/// A hash of the rule, which changes when a value must be regenerated.
+pub(super) fn spec_hash(one: &Generate) -> String {
     let alphabet: String = alphabet(one).into_iter().collect();
-    let print = Sha256::digest(format!("{} of {alphabet}", one.length).as_bytes());
-    HEXLOWER.encode(&print[..8])
+    let hash = Sha256::digest(format!("{} of {alphabet}", one.length).as_bytes());
+    HEXLOWER.encode(&hash[..8])
 }
 
-/// Could a value have been made so?
+/// Whether the rule could have generated a value.
 pub(super) fn fits(one: &Generate, value: &Value) -> bool {
     let (alphabet, text) = (alphabet(one), value.as_str().unwrap_or_default());
     u32::try_from(text.chars().count()) == Ok(one.length)
         && text.chars().all(|c| alphabet.contains(&c))
 }
 
-/// Its characters, each once: one that is written twice is not likelier.
+/// The distinct characters: a repeated one is not more likely.
 fn alphabet(one: &Generate) -> BTreeSet<char> {
     one.alphabet.as_deref().unwrap_or(ALPHABET).chars().collect()
 }
 
 fn pick(alphabet: &[char], entropy: &Entropy) -> char {
     let n = u32::try_from(alphabet.len()).expect("there are fewer characters than numbers");
-    // What lies beyond the last whole alphabet would favour its first characters.
+    // Numbers beyond the last whole alphabet would favour its first characters.
     let end = u32::MAX - u32::MAX % n;
-    let throw = || {
+    let draw = || {
         let mut bytes = [0; 4];
         entropy(&mut bytes);
-        Some(u32::from_le_bytes(bytes)).filter(|&thrown| thrown < end)
+        Some(u32::from_le_bytes(bytes)).filter(|&drawn| drawn < end)
     };
-    let thrown = (0..MAX_THROWS).find_map(|_| throw()).expect("one of so many throws counts");
-    alphabet[usize::try_from(thrown % n).expect("an index of the alphabet")]
+    let drawn = (0..MAX_DRAWS).find_map(|_| draw()).expect("one of so many draws is accepted");
+    alphabet[usize::try_from(drawn % n).expect("an index of the alphabet")]
 }
 
 #[cfg(test)]
@@ -63,12 +63,12 @@ mod tests {
 
     use super::*;
 
-    fn of(length: u32, alphabet: Option<&str>) -> Generate {
+    fn rule(length: u32, alphabet: Option<&str>) -> Generate {
         Generate { length, alphabet: alphabet.map(str::to_owned) }
     }
 
-    /// Gives these numbers, one after the other, and then begins again.
-    fn throws(numbers: Vec<u32>) -> Entropy {
+    /// Returns these numbers in turn, repeatedly.
+    fn draws(numbers: Vec<u32>) -> Entropy {
         let at = AtomicU32::new(0);
         Arc::new(move |buffer: &mut [u8]| {
             let at = usize::try_from(at.fetch_add(1, Ordering::Relaxed)).unwrap();
@@ -77,35 +77,34 @@ mod tests {
     }
 
     #[test]
-    fn every_character_is_as_likely_as_every_other() {
-        // 2^32 has a rest of 1 by three: that one number must not count.
-        let all = throws(vec![u32::MAX, 0, 1, 2, u32::MAX - 1, u32::MAX - 2, u32::MAX - 3]);
-        let made = value(&of(6, Some("abcab")), &all);
+    fn characters_are_uniformly_distributed() {
+        // 2^32 modulo 3 is 1: that one number must not count.
+        let all = draws(vec![u32::MAX, 0, 1, 2, u32::MAX - 1, u32::MAX - 2, u32::MAX - 3]);
+        let generated = value(&rule(6, Some("abcab")), &all);
         let mut counts = BTreeMap::new();
-        made.reveal().chars().for_each(|c| *counts.entry(c).or_insert(0) += 1);
+        generated.reveal().chars().for_each(|c| *counts.entry(c).or_insert(0) += 1);
         assert_eq!(counts, BTreeMap::from([('a', 2), ('b', 2), ('c', 2)]));
     }
 
     #[test]
-    fn the_length_counts_characters_of_the_alphabet() {
-        let noise = throws((0..997_u32).map(|n| n.wrapping_mul(2_654_435_761)).collect());
-        let made = value(&of(40, Some("äöü🦀")), &noise);
-        assert_eq!(made.reveal().chars().count(), 40);
-        assert!(made.reveal().chars().all(|c| "äöü🦀".contains(c)));
-        assert!(fits(&of(40, Some("äöü🦀")), &made.reveal().into()));
-        assert!(!fits(&of(39, Some("äöü🦀")), &made.reveal().into()));
-        assert!(!fits(&of(40, Some("äöü")), &made.reveal().into()));
-        let made = value(&of(32, None), &noise);
-        assert!(
-            made.reveal().len() == 32 && made.reveal().bytes().all(|b| b.is_ascii_alphanumeric())
-        );
+    fn length_counts_characters_of_the_alphabet() {
+        let noise = draws((0..997_u32).map(|n| n.wrapping_mul(2_654_435_761)).collect());
+        let generated = value(&rule(40, Some("äöü🦀")), &noise);
+        assert_eq!(generated.reveal().chars().count(), 40);
+        assert!(generated.reveal().chars().all(|c| "äöü🦀".contains(c)));
+        assert!(fits(&rule(40, Some("äöü🦀")), &generated.reveal().into()));
+        assert!(!fits(&rule(39, Some("äöü🦀")), &generated.reveal().into()));
+        assert!(!fits(&rule(40, Some("äöü")), &generated.reveal().into()));
+        let generated = value(&rule(32, None), &noise);
+        assert_eq!(generated.reveal().len(), 32);
+        assert!(generated.reveal().bytes().all(|b| b.is_ascii_alphanumeric()));
     }
 
     #[test]
-    fn two_ways_to_make_a_value_are_the_same_if_length_and_characters_are() {
-        assert_eq!(spec(&of(8, Some("abc"))), spec(&of(8, Some("cabba"))));
-        assert_eq!(spec(&of(8, None)), spec(&of(8, Some(ALPHABET))));
-        assert_ne!(spec(&of(8, None)), spec(&of(9, None)));
-        assert_ne!(spec(&of(8, Some("ab"))), spec(&of(8, Some("abc"))));
+    fn rules_with_the_same_length_and_characters_have_the_same_hash() {
+        assert_eq!(spec_hash(&rule(8, Some("abc"))), spec_hash(&rule(8, Some("cabba"))));
+        assert_eq!(spec_hash(&rule(8, None)), spec_hash(&rule(8, Some(ALPHABET))));
+        assert_ne!(spec_hash(&rule(8, None)), spec_hash(&rule(9, None)));
+        assert_ne!(spec_hash(&rule(8, Some("ab"))), spec_hash(&rule(8, Some("abc"))));
     }
 }

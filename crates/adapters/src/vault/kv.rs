@@ -1,8 +1,9 @@
-//! One secret of the KV engine, read and written in either version.
+//! One secret of the KV engine, in either version.
 //!
-//! Version 2 is written with check-and-set: who comes second changes nothing. Version 1 can't do that.
-//! There a secret is read again after it was written, so that a change at the same time is seen and
-//! mended, but not prevented: best effort, and the reason to prefer version 2.
+//! Version 2 is written with check-and-set: of two concurrent writers the second one fails. Version
+//! 1 has no check-and-set. There a secret is read back after it was written, so that a concurrent
+//! change is detected and repaired, but not prevented: best effort, and the reason to prefer
+//! version 2.
 
 use model::Secret;
 use port::Fault;
@@ -11,10 +12,10 @@ use serde_json::{Map, Value, json};
 
 use super::mark::{FIELD, Mark, is_replaced};
 use super::mount::{Mounts, Version};
-use super::session::{Deed, Session};
+use super::session::{Action, Session};
 use crate::call::Reply;
 
-/// Where a secret is.
+/// The location of a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) mount: String,
@@ -23,12 +24,12 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// How others name it: `vault:secret/shop/db`, and one value of it with `#key` behind.
+    /// The reference to it: `vault:secret/shop/db`; `#key` is appended for one value.
     pub(super) fn reference(&self) -> String {
         format!("vault:{}/{}", self.mount, self.path)
     }
 
-    /// Where its values are, as policies name it.
+    /// The API path of its values, as in policies.
     fn data(&self) -> String {
         match self.version {
             Version::One => format!("{}/{}", self.mount, self.path),
@@ -36,8 +37,8 @@ impl Place {
         }
     }
 
-    /// Where all of it is, with its versions.
-    fn whole(&self) -> String {
+    /// The API path of all of its versions.
+    fn metadata(&self) -> String {
         match self.version {
             Version::One => self.data(),
             Version::Two => format!("{}/metadata/{}", self.mount, self.path),
@@ -45,18 +46,18 @@ impl Place {
     }
 }
 
-/// What is at a place. It has no `Debug`: there are secrets in it.
+/// The content of a place. No `Debug`: it contains secrets.
 #[derive(Clone, Default)]
 pub(super) struct Found {
-    /// All but the mark.
+    /// All fields except the mark.
     pub(super) fields: Map<String, Value>,
     pub(super) mark: Option<Mark>,
-    /// Is the mark one of the fields?
+    /// Whether the mark is one of the fields.
     is_marked_inside: bool,
-    /// The newest version, in version 2.
+    /// The newest version, in KV version 2.
     version: u64,
-    /// Custom metadata, in version 2.
-    notes: Map<String, Value>,
+    /// Custom metadata, in KV version 2.
+    custom_metadata: Map<String, Value>,
 }
 
 /// A secret in Vault.
@@ -67,20 +68,20 @@ pub(super) struct Kv<'a> {
 }
 
 impl Kv<'_> {
-    /// What is there; in version 2 also where the newest version is deleted.
+    /// Reads the secret; in version 2 also one whose newest version is deleted.
     pub(super) async fn read(&self) -> Result<Option<Found>, Fault> {
         let path = self.place.data();
-        let reply = self.session.send(Deed::Read, &path, None).await?;
+        let reply = self.session.send(Action::Read, &path, None).await?;
         match (reply.status, self.place.version) {
             (StatusCode::OK, _) => self.found(&reply).map(Some),
             (StatusCode::NOT_FOUND, Version::Two) => {
                 Ok(self.found(&reply).ok().filter(|found| found.version > 0))
             }
-            (StatusCode::NOT_FOUND, Version::One) if reply.says("versioned K/V") => {
-                Err(self.changed())
+            (StatusCode::NOT_FOUND, Version::One) if reply.contains("versioned K/V") => {
+                Err(self.wrong_version())
             }
             (StatusCode::NOT_FOUND, Version::One) => Ok(None),
-            _ => Err(self.session.fault(Deed::Read, &path, &reply, &[])),
+            _ => Err(self.session.fault(Action::Read, &path, &reply, &[])),
         }
     }
 
@@ -90,22 +91,23 @@ impl Kv<'_> {
         let mut found = Found::default();
         if self.place.version == Version::Two {
             found.version = data["metadata"]["version"].as_u64().unwrap_or_default();
-            found.notes = object(data["metadata"]["custom_metadata"].take()).unwrap_or_default();
+            found.custom_metadata =
+                object(data["metadata"]["custom_metadata"].take()).unwrap_or_default();
             data = data["data"].take();
         }
         let is_empty = data.is_null() && found.version > 0;
         let fields = if is_empty { Some(Map::new()) } else { object(data) };
-        let odd = || self.session.peer().confused("a secret is no JSON object");
-        found.fields = fields.ok_or_else(odd)?;
+        let invalid = || self.session.peer().invalid_response("a secret is not a JSON object");
+        found.fields = fields.ok_or_else(invalid)?;
         let inside = found.fields.remove(FIELD);
         found.is_marked_inside = inside.is_some();
         let inside = inside.as_ref().and_then(Value::as_str).and_then(Mark::read);
-        found.mark = Mark::among(&found.notes).or(inside);
+        found.mark = Mark::from_metadata(&found.custom_metadata).or(inside);
         Ok(found)
     }
 
-    /// Takes a place where nothing is: of two who try, one does. In version 1 the first write is the
-    /// one that takes it.
+    /// Claims an empty place: of two concurrent claims one succeeds. In version 1 the first write
+    /// claims it.
     pub(super) async fn claim(&self, mark: &Mark) -> Result<Option<Found>, Fault> {
         if self.place.version == Version::One {
             return Ok(None);
@@ -115,8 +117,8 @@ impl Kv<'_> {
         Ok(Some(Found { mark, is_marked_inside: true, version, ..Found::default() }))
     }
 
-    /// Has the place hold this, if it still is as it was found. The mark comes first: a value is
-    /// never there without its print.
+    /// Writes the content, if the place is unchanged since it was read. The mark is written first:
+    /// a value never exists without its fingerprint.
     pub(super) async fn write(
         &self,
         found: &Found,
@@ -132,8 +134,8 @@ impl Kv<'_> {
             Version::One if is_same && found.mark.as_ref() == Some(mark) => {}
             Version::One => self.write_all(&next, mark, &hidden).await?,
             Version::Two => {
-                if Mark::among(&found.notes).as_ref() != Some(mark) {
-                    next.notes = self.note(found, mark).await?;
+                if Mark::from_metadata(&found.custom_metadata).as_ref() != Some(mark) {
+                    next.custom_metadata = self.write_mark(found, mark).await?;
                 }
                 if !is_same || found.is_marked_inside {
                     next.version = self.write_data(fields, found.version, &hidden).await?;
@@ -144,18 +146,18 @@ impl Kv<'_> {
         Ok(next)
     }
 
-    /// Writes a secret of version 1, and looks whether it is what stays.
+    /// Writes a secret of version 1, and reads it back.
     async fn write_all(&self, next: &Found, mark: &Mark, hidden: &[&Secret]) -> Result<(), Fault> {
         let (path, body) = (self.place.data(), Value::Object(marked(next.fields.clone(), mark)));
-        let reply = self.session.send(Deed::Write, &path, Some(&body)).await?;
+        let reply = self.session.send(Action::Write, &path, Some(&body)).await?;
         if !reply.status.is_success() {
-            return Err(self.session.fault(Deed::Write, &path, &reply, hidden));
+            return Err(self.session.fault(Action::Write, &path, &reply, hidden));
         }
-        let stays = |now: Found| now.fields == next.fields && now.mark.as_ref() == Some(mark);
-        if self.read().await?.is_some_and(stays) { Ok(()) } else { Err(self.overtaken()) }
+        let is_written = |now: Found| now.fields == next.fields && now.mark.as_ref() == Some(mark);
+        if self.read().await?.is_some_and(is_written) { Ok(()) } else { Err(self.conflict()) }
     }
 
-    /// Writes a version; its number.
+    /// Writes a version; returns its number.
     async fn write_data(
         &self,
         fields: &Map<String, Value>,
@@ -163,68 +165,72 @@ impl Kv<'_> {
         hidden: &[&Secret],
     ) -> Result<u64, Fault> {
         let (path, body) = (self.place.data(), json!({"data": fields, "options": {"cas": after}}));
-        let reply = self.session.send(Deed::Write, &path, Some(&body)).await?;
-        let said = reply.said();
+        let reply = self.session.send(Action::Write, &path, Some(&body)).await?;
+        let message = reply.message();
         match reply.status {
             StatusCode::OK => {
-                let made: Value = reply.json(self.session.peer())?;
-                let version = made["data"]["version"].as_u64();
-                version.ok_or_else(|| self.session.peer().confused("a version has no number"))
+                let written: Value = reply.json(self.session.peer())?;
+                let version = written["data"]["version"].as_u64();
+                version.ok_or_else(|| {
+                    self.session.peer().invalid_response("a new version has no number")
+                })
             }
-            StatusCode::BAD_REQUEST if said.contains("check-and-set") => Err(self.overtaken()),
-            _ => Err(self.session.fault(Deed::Write, &path, &reply, hidden)),
+            StatusCode::BAD_REQUEST if message.contains("check-and-set") => Err(self.conflict()),
+            _ => Err(self.session.fault(Action::Write, &path, &reply, hidden)),
         }
     }
 
-    /// Writes the mark as custom metadata, and leaves those of others alone; what is there then.
-    async fn note(&self, found: &Found, mark: &Mark) -> Result<Map<String, Value>, Fault> {
-        let path = self.place.whole();
-        let mut notes = found.notes.clone();
-        notes.retain(|key, _| !is_replaced(key, mark.fence));
-        notes.extend(mark.notes());
-        let is_gone = |key: &&String| is_replaced(key, mark.fence) && !notes.contains_key(*key);
-        let gone = found.notes.keys().filter(is_gone).map(|key| (key.clone(), Value::Null));
-        let change: Map<_, _> = mark.notes().into_iter().chain(gone).collect();
+    /// Writes the mark as custom metadata, without changing entries of others; returns all entries.
+    async fn write_mark(&self, found: &Found, mark: &Mark) -> Result<Map<String, Value>, Fault> {
+        let path = self.place.metadata();
+        let mut entries = found.custom_metadata.clone();
+        entries.retain(|key, _| !is_replaced(key, mark.fence));
+        entries.extend(mark.to_metadata());
+        let is_deleted =
+            |key: &&String| is_replaced(key, mark.fence) && !entries.contains_key(*key);
+        let deleted = found.custom_metadata.keys().filter(is_deleted);
+        let deleted = deleted.map(|key| (key.clone(), Value::Null));
+        let change: Map<_, _> = mark.to_metadata().into_iter().chain(deleted).collect();
         let body = json!({"custom_metadata": change});
-        let reply = self.session.send(Deed::Patch, &path, Some(&body)).await?;
+        let reply = self.session.send(Action::Patch, &path, Some(&body)).await?;
         if reply.status.is_success() {
-            return Ok(notes);
+            return Ok(entries);
         }
         if reply.status.is_server_error() || reply.status == StatusCode::TOO_MANY_REQUESTS {
-            return Err(self.session.fault(Deed::Patch, &path, &reply, &[]));
+            return Err(self.session.fault(Action::Patch, &path, &reply, &[]));
         }
-        // An older Vault, or a policy without `patch`: all of it is replaced.
-        let body = json!({"custom_metadata": notes});
-        let reply = self.session.send(Deed::Write, &path, Some(&body)).await?;
+        // An older Vault, or a policy without `patch`: all entries are replaced.
+        let body = json!({"custom_metadata": entries});
+        let reply = self.session.send(Action::Write, &path, Some(&body)).await?;
         if reply.status.is_success() {
-            return Ok(notes);
+            return Ok(entries);
         }
-        Err(self.session.fault(Deed::Write, &path, &reply, &[]))
+        Err(self.session.fault(Action::Write, &path, &reply, &[]))
     }
 
-    /// Removes all of it.
-    pub(super) async fn remove(&self) -> Result<(), Fault> {
-        let path = self.place.whole();
-        let reply = self.session.send(Deed::Delete, &path, None).await?;
+    /// Deletes all versions.
+    pub(super) async fn delete(&self) -> Result<(), Fault> {
+        let path = self.place.metadata();
+        let reply = self.session.send(Action::Delete, &path, None).await?;
         if reply.status.is_success() || reply.status == StatusCode::NOT_FOUND {
             return Ok(());
         }
-        Err(self.session.fault(Deed::Delete, &path, &reply, &[]))
+        Err(self.session.fault(Action::Delete, &path, &reply, &[]))
     }
 
-    /// What was taken for version 1 is version 2: it was upgraded, or not told before.
-    fn changed(&self) -> Fault {
+    /// The mount was assumed to have version 1, but has version 2.
+    fn wrong_version(&self) -> Fault {
         let (mount, name) = (&self.place.mount, self.session.peer().name());
-        self.mounts.forget(mount);
+        self.mounts.evict(mount);
         Fault::Unavailable(format!(
-            "the mount {mount} of {name} has version 2 of KV, which Paddock could not find out: allow \
-             read on {mount}/config in the policy of Paddock's token or role"
+            "mount {mount} of {name} has KV version 2, which Paddock may not read. Permit read on \
+             {mount}/config in the policy of Paddock's token or role"
         ))
     }
 
-    fn overtaken(&self) -> Fault {
+    fn conflict(&self) -> Fault {
         let (place, name) = (self.place.reference(), self.session.peer().name());
-        Fault::Unavailable(format!("somebody else has changed {place} in {name} meanwhile"))
+        Fault::Unavailable(format!("{place} in {name} was changed concurrently"))
     }
 }
 
@@ -240,7 +246,7 @@ fn object(value: Value) -> Option<Map<String, Value>> {
     }
 }
 
-/// The texts of a secret, which must not be seen.
+/// The secret texts, for redaction.
 fn secrets(fields: &Map<String, Value>) -> Vec<Secret> {
     fields.values().filter_map(Value::as_str).map(Secret::new).collect()
 }

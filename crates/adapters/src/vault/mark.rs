@@ -1,9 +1,9 @@
-//! The mark that Paddock leaves at a secret: whose it is, and how its values were made.
+//! The mark of a secret: its owner, and how its values were created.
 //!
-//! Version 1 of the KV engine has no place beside a secret, so that the mark is a field of it. In
-//! version 2 it is custom metadata, where it stays when somebody writes a version by hand. Those can't
-//! be written with check-and-set: each fence has keys of its own, and the mark with the highest fence
-//! counts, so that a server that was taken over can't undo the mark of the one that took over.
+//! In version 1 of the KV engine the mark is a field of the secret. In version 2 it is custom
+//! metadata, which survives versions that are written by hand. Custom metadata has no
+//! check-and-set: each fencing token has its own keys, and the mark with the highest one counts, so
+//! that a server that lost its fence can't overwrite the mark of its successor.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,48 +12,48 @@ use port::Task;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::prints::Prints;
+use super::fingerprint::Fingerprints;
 
 /// The field of the mark in version 1.
 pub(super) const FIELD: &str = ".paddock";
-/// What keys of custom metadata begin with.
+/// The prefix of its keys in custom metadata.
 const PREFIX: &str = "paddock-";
-/// Vault takes 512 bytes per key.
+/// The maximum length of a part; Vault permits 512 bytes per key.
 const MAX_PART_BYTES: usize = 500;
 
 /// A mark.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Mark {
-    /// The resource.
+    /// The owning resource.
     pub(super) owner: String,
-    /// Its environment, for people who find this.
+    /// Its environment, for operators who find the secret.
     pub(super) environment: String,
     pub(super) fence: i64,
-    /// The change that was made last.
+    /// The last change.
     pub(super) key: String,
-    /// Which key prints were made with.
+    /// The id of the fingerprint key.
     pub(super) prints_by: String,
-    /// Values that were generated, by their names.
+    /// Generated values, by name.
     #[serde(default)]
     pub(super) made: BTreeMap<String, Made>,
-    /// Names of values that were told.
+    /// Names of specified values.
     #[serde(default)]
     pub(super) values: BTreeSet<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) certificate: Option<Issued>,
-    /// Certificates that are still to be revoked.
+    /// Certificates to be revoked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) former: Vec<Former>,
 }
 
-/// How a value was made, and its print.
+/// The rule of a generated value, and its fingerprint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Made {
     pub(super) spec: String,
     pub(super) print: String,
 }
 
-/// A certificate that was issued.
+/// An issued certificate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Issued {
     pub(super) spec: String,
@@ -65,7 +65,7 @@ pub(super) struct Issued {
     pub(super) until: Time,
 }
 
-/// A certificate that shall be good no more.
+/// A replaced certificate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Former {
     pub(super) mount: String,
@@ -73,14 +73,14 @@ pub(super) struct Former {
 }
 
 impl Mark {
-    /// The mark of a resource that has made nothing yet.
-    pub(super) fn new(task: &Task, prints: &Prints) -> Self {
+    /// The mark of a resource that has created nothing yet.
+    pub(super) fn new(task: &Task, fingerprints: &Fingerprints) -> Self {
         Self {
             owner: task.id.to_string(),
             environment: task.environment.as_ref().map(|of| of.id.to_string()).unwrap_or_default(),
             fence: task.fence,
             key: task.key.clone(),
-            prints_by: prints.id.clone(),
+            prints_by: fingerprints.id.clone(),
             made: BTreeMap::new(),
             values: BTreeSet::new(),
             certificate: None,
@@ -100,16 +100,16 @@ impl Mark {
         serde_json::from_str(text).ok()
     }
 
-    /// As custom metadata.
-    pub(super) fn notes(&self) -> Map<String, Value> {
+    /// The mark as custom metadata.
+    pub(super) fn to_metadata(&self) -> Map<String, Value> {
         let parts = parts(&self.text()).into_iter().enumerate();
         parts.map(|(i, part)| (format!("{PREFIX}{}-{i}", self.fence), part.into())).collect()
     }
 
-    /// The mark with the highest fence among custom metadata.
-    pub(super) fn among(notes: &Map<String, Value>) -> Option<Self> {
+    /// The mark with the highest fencing token in custom metadata.
+    pub(super) fn from_metadata(metadata: &Map<String, Value>) -> Option<Self> {
         let mut texts: BTreeMap<i64, BTreeMap<usize, &str>> = BTreeMap::new();
-        for (key, value) in notes {
+        for (key, value) in metadata {
             if let (Some((fence, part)), Some(text)) = (numbers(key), value.as_str()) {
                 texts.entry(fence).or_default().insert(part, text);
             }
@@ -119,12 +119,12 @@ impl Mark {
     }
 }
 
-/// Is this key of custom metadata part of a mark that one with this fence replaces?
+/// Whether a mark with this fencing token replaces a key of custom metadata.
 pub(super) fn is_replaced(key: &str, by: i64) -> bool {
     numbers(key).is_some_and(|(fence, _)| fence <= by)
 }
 
-/// The fence and the part that a key of custom metadata is for.
+/// The fencing token and the part number of a key of custom metadata.
 fn numbers(key: &str) -> Option<(i64, usize)> {
     let (fence, part) = key.strip_prefix(PREFIX)?.rsplit_once('-')?;
     Some((fence.parse().ok()?, part.parse().ok()?))
@@ -157,25 +157,25 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_of_any_length_is_found_again_among_other_notes() {
+    fn mark_of_any_length_is_found_in_custom_metadata() {
         for keys in [0, 1, 10, 100] {
-            let mut notes = mark(3, keys).notes();
-            notes.insert("team".into(), json!("shop"));
-            notes.insert("paddock-x".into(), json!("{}"));
-            assert_eq!(Mark::among(&notes), Some(mark(3, keys)));
-            assert!(notes.len() <= 64, "{} notes are more than Vault takes", notes.len());
-            assert!(notes.values().all(|text| text.as_str().unwrap().len() <= 512));
+            let mut metadata = mark(3, keys).to_metadata();
+            metadata.insert("team".into(), json!("shop"));
+            metadata.insert("paddock-x".into(), json!("{}"));
+            assert_eq!(Mark::from_metadata(&metadata), Some(mark(3, keys)));
+            assert!(metadata.len() <= 64, "{} entries are more than Vault takes", metadata.len());
+            assert!(metadata.values().all(|text| text.as_str().unwrap().len() <= 512));
         }
-        assert_eq!(Mark::among(&Map::new()), None);
+        assert_eq!(Mark::from_metadata(&Map::new()), None);
     }
 
     #[test]
-    fn the_mark_with_the_highest_fence_counts() {
-        let mut notes = mark(10, 1).notes();
-        notes.extend(mark(9, 20).notes());
-        assert_eq!(Mark::among(&notes), Some(mark(10, 1)));
-        let replaced = |by| notes.keys().filter(|key| is_replaced(key, by)).count();
-        assert_eq!((replaced(8), replaced(10)), (0, notes.len()));
-        assert!(replaced(9) > 1 && replaced(9) < notes.len());
+    fn mark_with_the_highest_fencing_token_counts() {
+        let mut metadata = mark(10, 1).to_metadata();
+        metadata.extend(mark(9, 20).to_metadata());
+        assert_eq!(Mark::from_metadata(&metadata), Some(mark(10, 1)));
+        let replaced = |by| metadata.keys().filter(|key| is_replaced(key, by)).count();
+        assert_eq!((replaced(8), replaced(10)), (0, metadata.len()));
+        assert!(replaced(9) > 1 && replaced(9) < metadata.len());
     }
 }

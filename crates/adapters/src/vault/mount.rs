@@ -1,4 +1,4 @@
-//! Which version of the KV engine is mounted where.
+//! The version of the KV engine at each mount.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -8,7 +8,7 @@ use reqwest::StatusCode;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::session::{Deed, Session};
+use super::session::{Action, Session};
 
 /// A version of the KV engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl Version {
     }
 }
 
-/// What is known of mounts.
+/// The known versions, by mount.
 #[derive(Default)]
 pub(super) struct Mounts(Mutex<BTreeMap<String, Version>>);
 
@@ -37,7 +37,7 @@ struct Described {
     data: Description,
 }
 
-/// A mount as Vault tells it to everybody who may do anything there.
+/// A mount as Vault describes it to tokens with any permission there.
 #[derive(Deserialize)]
 struct Description {
     path: String,
@@ -48,38 +48,38 @@ struct Description {
 }
 
 impl Mounts {
-    /// The version at a mount; it is asked for once.
+    /// The version at a mount; looked up once.
     pub(super) async fn version(&self, session: &Session, mount: &str) -> Result<Version, Fault> {
         if let Some(&known) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(mount) {
             return Ok(known);
         }
-        let version = ask(session, mount).await?;
+        let version = look_up(session, mount).await?;
         let Some(version) = version else { return Ok(Version::One) };
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(mount.to_owned(), version);
         Ok(version)
     }
 
-    /// Has it be asked for again.
-    pub(super) fn forget(&self, mount: &str) {
+    /// Removes a mount, so that it is looked up again.
+    pub(super) fn evict(&self, mount: &str) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(mount);
     }
 }
 
-/// The version, if that can be found out.
-async fn ask(session: &Session, mount: &str) -> Result<Option<Version>, Fault> {
+/// The version, if it can be determined.
+async fn look_up(session: &Session, mount: &str) -> Result<Option<Version>, Fault> {
     let path = format!("sys/internal/ui/mounts/{mount}");
-    let reply = session.send(Deed::Read, &path, None).await?;
+    let reply = session.send(Action::Read, &path, None).await?;
     match reply.status {
         StatusCode::OK => {
             let found = reply.json::<Described>(session.peer())?;
             described(session, mount, &found.data).map(Some)
         }
-        // It need not be there, nor be let through to Paddock.
+        // The endpoint may be missing or not permitted.
         StatusCode::FORBIDDEN => configured(session, mount, true).await,
         StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => {
             configured(session, mount, false).await
         }
-        _ => Err(session.fault(Deed::Read, &path, &reply, &[])),
+        _ => Err(session.fault(Action::Read, &path, &reply, &[])),
     }
 }
 
@@ -87,12 +87,12 @@ fn described(session: &Session, mount: &str, found: &Description) -> Result<Vers
     let name = session.peer().name();
     let at = found.path.trim_matches('/');
     if at != mount {
-        let why = format!("{name} has no mount {mount}; what is there is part of the mount {at}");
+        let why = format!("{name} has no mount {mount}: the path is below the mount {at}");
         return Err(Fault::Refused(why));
     }
     if !matches!(&*found.engine, "kv" | "generic") {
         let engine = &found.engine;
-        let why = format!("the mount {mount} of {name} is an engine {engine}; it must be kv");
+        let why = format!("mount {mount} of {name} is an engine {engine}; it must be kv");
         return Err(Fault::Refused(why));
     }
     let version = found.options.as_ref().and_then(|options| options.get("version"));
@@ -100,19 +100,19 @@ fn described(session: &Session, mount: &str, found: &Description) -> Result<Vers
     Ok(if is_two { Version::Two } else { Version::One })
 }
 
-/// Only version 2 has settings of its own. To version 1 this is a secret like any other, so that all
-/// of the settings must be there, as numbers and truths, which no secret of text is.
+/// Determines the version from `config`, which only version 2 has. In version 1 it is an ordinary
+/// secret, so that all settings must exist with types that no text secret has.
 async fn configured(
     session: &Session,
     mount: &str,
     is_hidden: bool,
 ) -> Result<Option<Version>, Fault> {
     let path = format!("{mount}/config");
-    let reply = session.send(Deed::Read, &path, None).await?;
+    let reply = session.send(Action::Read, &path, None).await?;
     match reply.status {
         StatusCode::FORBIDDEN if is_hidden => Err(Fault::Refused(format!(
-            "{} shows Paddock no mount {mount}: it is not there, or the policy of Paddock's token or \
-             role allows nothing below it",
+            "{} hides the mount {mount}: it does not exist, or the policy of Paddock's token or \
+             role permits nothing below it",
             session.peer().name()
         ))),
         StatusCode::OK => {
@@ -121,15 +121,15 @@ async fn configured(
             let is_two = settings["max_versions"].is_u64() && settings["cas_required"].is_boolean();
             Ok(Some(if is_two { Version::Two } else { Version::One }))
         }
-        StatusCode::NOT_FOUND if reply.says("no handler for route") => {
+        StatusCode::NOT_FOUND if reply.contains("no handler for route") => {
             let name = session.peer().name();
             Err(Fault::Refused(format!(
-                "{name} has no mount {mount}: make it, or name another one"
+                "{name} has no mount {mount}. Create it, or name another one"
             )))
         }
         StatusCode::NOT_FOUND => Ok(Some(Version::One)),
-        // Version 2 answers calls that are meant for version 1 with 404: nothing is broken by them.
+        // Version 2 rejects calls for version 1 with 404, so assuming version 1 is safe.
         StatusCode::FORBIDDEN => Ok(None),
-        _ => Err(session.fault(Deed::Read, &path, &reply, &[])),
+        _ => Err(session.fault(Action::Read, &path, &reply, &[])),
     }
 }

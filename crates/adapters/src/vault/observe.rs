@@ -1,59 +1,59 @@
-//! What a secret is found to be, without showing what must not be seen.
+//! Observes and plans a secret, without showing secret values.
 
 use model::resource::Difference;
 use port::{Fault, Observed, Task};
 use serde_json::{Value, json};
 
+use super::comparison::{Comparison, State};
 use super::kv::Found;
-use super::look::{Look, State};
 use super::place::At;
-use super::{Secrets, certificate, told};
+use super::{VaultSecrets, certificate, parse};
 
-/// What is said in the place of a value.
+/// Placeholders for values.
 const AS_GENERATED: &str = "(as generated)";
 const AS_ISSUED: &str = "(as issued)";
-const ANOTHER: &str = "(another)";
+const CHANGED: &str = "(another value)";
 
-impl Secrets {
-    pub(super) async fn look_at(&self, task: &Task) -> Result<Observed, Fault> {
-        let told = told(task.applied.as_ref().unwrap_or(&task.with))?;
-        let (kv, prints) = (self.kv(&At::of(&told)).await?, self.prints(task));
+impl VaultSecrets {
+    pub(super) async fn observe_spec(&self, task: &Task) -> Result<Observed, Fault> {
+        let spec = parse(task.applied.as_ref().unwrap_or(&task.with))?;
+        let (kv, fingerprints) = (self.kv(&At::of_spec(&spec)).await?, self.fingerprints(task));
         let place = kv.place.reference();
         let Some(found) = kv.read().await? else {
             let drift = vec![difference("path", Some(place.into()), None)];
             return Ok(Observed { drift, ..Observed::default() });
         };
-        let look = Look::new(task, &told, &found, &prints, (self.now)());
-        if look.mark.is_none() {
+        let comparison = Comparison::new(task, &spec, &found, &fingerprints, (self.now)());
+        if comparison.mark.is_none() {
             let other = found.mark.as_ref().map(|mark| mark.owner.clone().into());
             let drift = vec![difference("owner", Some(task.id.to_string().into()), other)];
             return Ok(Observed { drift, ..Observed::default() });
         }
-        let mut drift = values(&look);
-        drift.extend(generated(&look, AS_GENERATED));
-        drift.extend(issued(&look));
-        Ok(Observed { drift, unexpected: look.unexpected(), outcome: None })
+        let mut drift = values(&comparison);
+        drift.extend(generated(&comparison, AS_GENERATED));
+        drift.extend(issued(&comparison));
+        Ok(Observed { drift, unexpected: comparison.unexpected(), outcome: None })
     }
 
-    /// What applying would change.
+    /// The changes of an apply.
     pub(super) async fn differences(&self, task: &Task) -> Result<Vec<Difference>, Fault> {
-        let told = told(&task.with)?;
-        let (kv, prints) = (self.kv(&At::of(&told)).await?, self.prints(task));
-        let there = kv.read().await?;
-        let is_new = there.is_none();
-        let found = there.unwrap_or_default();
-        let look = Look::new(task, &told, &found, &prints, (self.now)());
+        let spec = parse(&task.with)?;
+        let (kv, fingerprints) = (self.kv(&At::of_spec(&spec)).await?, self.fingerprints(task));
+        let existing = kv.read().await?;
+        let is_new = existing.is_none();
+        let found = existing.unwrap_or_default();
+        let comparison = Comparison::new(task, &spec, &found, &fingerprints, (self.now)());
         let mut all = Vec::new();
         if is_new {
             all.push(difference("path", Some(kv.place.reference().into()), None));
         }
-        all.extend(values(&look));
-        all.extend(generated(&look, "(generated)"));
-        all.extend(issued(&look));
-        let gone = look.left_over().into_iter();
-        all.extend(gone.map(|key| difference(key, None, Some("(made before)".into()))));
+        all.extend(values(&comparison));
+        all.extend(generated(&comparison, "(generated)"));
+        all.extend(issued(&comparison));
+        let obsolete = comparison.obsolete().into_iter();
+        all.extend(obsolete.map(|key| difference(key, None, Some("(created before)".into()))));
         // The next step writes there.
-        self.noted.add(task, At::of(&told));
+        self.pending.add(task, At::of_spec(&spec));
         Ok(all)
     }
 }
@@ -62,52 +62,54 @@ fn difference(field: impl Into<String>, made: Option<Value>, found: Option<Value
     Difference { field: field.into(), made, found }
 }
 
-/// Values that are no secret; what is found in their place is shown.
-fn values(look: &Look<'_>) -> Vec<Difference> {
-    let told = look.told.values.iter().map(|(key, value)| (key, Value::from(value.clone())));
-    told.filter(|(key, value)| look.found.fields.get(*key) != Some(value))
+/// Differences of specified values; those are not secret and shown.
+fn values(comparison: &Comparison<'_>) -> Vec<Difference> {
+    let specified = comparison.spec.values.iter();
+    let specified = specified.map(|(key, value)| (key, Value::from(value.clone())));
+    specified
+        .filter(|(key, value)| comparison.found.fields.get(*key) != Some(value))
         .map(|(key, value)| {
-            let found = shown(look.found, key, look);
+            let found = shown(comparison.found, key, comparison);
             difference(format!("values.{key}"), Some(value), found)
         })
         .collect()
 }
 
-/// What is found under a key, unless it was generated under that key before.
-fn shown(found: &Found, key: &str, look: &Look<'_>) -> Option<Value> {
+/// The value of a key, unless it was generated before.
+fn shown(found: &Found, key: &str, comparison: &Comparison<'_>) -> Option<Value> {
     let value = found.fields.get(key)?;
-    let is_told = look.mark.is_some_and(|mark| mark.values.contains(key));
-    Some(if is_told { value.clone() } else { ANOTHER.into() })
+    let is_specified = comparison.mark.is_some_and(|mark| mark.values.contains(key));
+    Some(if is_specified { value.clone() } else { CHANGED.into() })
 }
 
-fn generated(look: &Look<'_>, made: &str) -> Vec<Difference> {
+fn generated(comparison: &Comparison<'_>, made: &str) -> Vec<Difference> {
     let mut all = Vec::new();
-    for (key, one) in &look.told.generate {
-        let found = match look.generated(key, one) {
-            State::AsMade => continue,
-            State::Foreign if look.mark.is_none() => continue,
+    for (key, one) in &comparison.spec.generate {
+        let found = match comparison.generated(key, one) {
+            State::Unchanged => continue,
+            State::NotOurs if comparison.mark.is_none() => continue,
             State::Missing => None,
-            State::Outdated => Some("(made in another way)".into()),
-            _ => Some(ANOTHER.into()),
+            State::Outdated => Some("(generated by another rule)".into()),
+            _ => Some(CHANGED.into()),
         };
         all.push(difference(format!("generate.{key}"), Some(made.into()), found));
     }
     all
 }
 
-fn issued(look: &Look<'_>) -> Option<Difference> {
-    let one = look.told.certificate.as_ref()?;
-    let issued = look.mark.and_then(|mark| mark.certificate.as_ref());
-    let found = match look.certificate(one) {
-        State::AsMade => return None,
+fn issued(comparison: &Comparison<'_>) -> Option<Difference> {
+    let one = comparison.spec.certificate.as_ref()?;
+    let issued = comparison.mark.and_then(|mark| mark.certificate.as_ref());
+    let found = match comparison.certificate(one) {
+        State::Unchanged => return None,
         State::Missing => None,
-        State::Outdated => Some("(issued in another way)".into()),
-        State::Ending => {
+        State::Outdated => Some("(issued for another request)".into()),
+        State::Expiring => {
             let until = issued.map(|issued| json!(issued.until));
-            let made = "at least a third of its life is left".into();
+            let made = "at least a third of its lifetime is left".into();
             return Some(difference("certificate.not_after", Some(made), until));
         }
-        State::Another | State::Foreign => Some(ANOTHER.into()),
+        State::Changed | State::NotOurs => Some(CHANGED.into()),
     };
     Some(difference(certificate::NAME, Some(AS_ISSUED.into()), found))
 }

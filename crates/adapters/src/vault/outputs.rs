@@ -1,4 +1,4 @@
-//! What a secret gives to others: where its values are, never what they are.
+//! The outputs of a secret: references to its values, never the values.
 
 use port::Outcome;
 use serde_json::{Map, Value, json};
@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 use super::kv::Place;
 use super::mark::Mark;
 
-/// Where a secret and each of its keys is.
-pub(super) fn of<'a>(
+/// The references to a secret and to each of its keys.
+pub(super) fn outcome<'a>(
     place: &Place,
     keys: impl Iterator<Item = &'a str>,
     mark: Option<&Mark>,

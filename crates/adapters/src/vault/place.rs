@@ -1,10 +1,10 @@
-//! Where a secret is, as a resource is told it: two fields of `with`, whatever the others are.
+//! The place of a secret in a spec: two fields of `with`, whatever the others contain.
 
-use model::template::with::VaultSecret;
+use model::template::configuration::VaultSecret;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The mount of secrets for which none is named.
+/// The default mount of secrets.
 const MOUNT: &str = "secret";
 
 /// A path of a mount.
@@ -19,14 +19,14 @@ impl At {
         Self { mount: mount.unwrap_or(MOUNT).to_owned(), path: path.to_owned() }
     }
 
-    /// The place that a resource is told.
-    pub(super) fn of(told: &VaultSecret) -> Self {
-        Self::new(told.mount.as_deref(), &told.path)
+    /// The place in a spec.
+    pub(super) fn of_spec(spec: &VaultSecret) -> Self {
+        Self::new(spec.mount.as_deref(), &spec.path)
     }
 }
 
-/// The place that is told, where all else may still have expressions; none while itself has some.
-pub(super) fn told(with: &Map<String, Value>) -> Option<At> {
+/// The place in a desired state; none while it contains expressions. Other fields may contain some.
+pub(super) fn desired(with: &Map<String, Value>) -> Option<At> {
     let mount = with.get("mount").filter(|mount| !mount.is_null());
     let mount = mount.map(|mount| mount.as_str().ok_or(())).transpose().ok()?;
     let at = At::new(mount, with.get("path")?.as_str()?);
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_told_whatever_else_is_not_filled_yet() {
+    fn place_is_known_while_other_fields_contain_expressions() {
         for (with, expected) in [
             (
                 json!({"path": "a/b", "generate": {"x": {"length": "{{ n }}"}}}),
@@ -58,7 +58,7 @@ mod tests {
             (json!({}), None),
         ] {
             let expected = expected.map(|(mount, path)| At::new(Some(mount), path));
-            assert_eq!(told(with.as_object().unwrap()), expected, "{with}");
+            assert_eq!(desired(with.as_object().unwrap()), expected, "{with}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Calls of Vault's API, signed in. Nothing secret gets into a fault.
+//! Authenticated calls of Vault's API. Faults never contain secrets.
 
 use std::time::Duration;
 
@@ -8,59 +8,59 @@ use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::Value;
 
-use super::sign_in::Tokens;
+use super::tokens::Tokens;
 use super::{Now, Options};
-use crate::call::{Peer, Reply, Unusable};
+use crate::call::{InvalidOptions, Peer, Reply};
 
-/// What is done to a path.
+/// An action on a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Deed {
+pub(super) enum Action {
     Read,
     Write,
     Patch,
     Delete,
 }
 
-impl Deed {
+impl Action {
     fn method(self) -> Method {
         match self {
-            Deed::Read => Method::GET,
-            Deed::Write => Method::POST,
-            Deed::Patch => Method::PATCH,
-            Deed::Delete => Method::DELETE,
+            Action::Read => Method::GET,
+            Action::Write => Method::POST,
+            Action::Patch => Method::PATCH,
+            Action::Delete => Method::DELETE,
         }
     }
 
-    /// In a sentence, and what a policy calls it.
-    fn words(self) -> (&'static str, &'static str) {
+    /// The verb for messages, and the capabilities in a policy.
+    fn names(self) -> (&'static str, &'static str) {
         match self {
-            Deed::Read => ("read", "read"),
-            Deed::Write => ("write", "create and update"),
-            Deed::Patch => ("change", "patch"),
-            Deed::Delete => ("delete", "delete"),
+            Action::Read => ("read", "read"),
+            Action::Write => ("write", "create and update"),
+            Action::Patch => ("patch", "patch"),
+            Action::Delete => ("delete", "delete"),
         }
     }
 }
 
-/// Vault, before anybody has signed in.
+/// Unauthenticated access to Vault.
 pub(super) struct Wire {
     pub(super) peer: Peer,
     namespace: Option<String>,
 }
 
 impl Wire {
-    /// One call. An answer of any status is one, unless Vault is sealed.
+    /// Sends one request. A response of any status is returned, unless Vault is sealed.
     pub(super) async fn send(
         &self,
-        deed: Deed,
+        action: Action,
         path: &str,
         body: Option<&Value>,
         token: Option<&Secret>,
     ) -> Result<Reply, Fault> {
         let segments: Vec<&str> = ["v1"].into_iter().chain(path.split('/')).collect();
-        let mut request = self.peer.request(deed.method(), self.peer.at(&segments));
+        let mut request = self.peer.request(action.method(), self.peer.at(&segments));
         request = request.header("X-Vault-Request", "true");
-        if deed == Deed::Patch {
+        if action == Action::Patch {
             request = request.header(CONTENT_TYPE, "application/merge-patch+json");
         }
         if let Some(namespace) = &self.namespace {
@@ -70,53 +70,54 @@ impl Wire {
             request = request.header("X-Vault-Token", token.reveal());
         }
         let reply = self.peer.send(body.into_iter().fold(request, RequestBuilder::json)).await?;
-        let is_sealed = reply.said().contains("sealed");
+        let is_sealed = reply.message().contains("sealed");
         if reply.status == StatusCode::SERVICE_UNAVAILABLE && is_sealed {
             let name = self.peer.name();
-            return Err(Fault::Unavailable(format!("{name} is sealed: unseal it")));
+            return Err(Fault::Unavailable(format!("{name} is sealed. Unseal it")));
         }
         Ok(reply)
     }
 }
 
-/// Vault, to somebody who is signed in.
+/// Authenticated access to Vault.
 pub(super) struct Session {
     wire: Wire,
     tokens: Tokens,
 }
 
 impl Session {
-    pub(super) fn new(options: Options, now: Now) -> Result<Self, Unusable> {
-        let peer = Peer::new("Vault", &options.address, options.limit)?;
+    pub(super) fn new(options: Options, now: Now) -> Result<Self, InvalidOptions> {
+        let peer = Peer::new("Vault", &options.address, options.timeout)?;
         let wire = Wire { peer, namespace: options.namespace };
-        Ok(Self { wire, tokens: Tokens::new(options.sign_in, now) })
+        Ok(Self { wire, tokens: Tokens::new(options.auth, now) })
     }
 
-    /// Who is asked, for what its answers say.
+    /// The peer, for its responses.
     pub(super) fn peer(&self) -> &Peer {
         &self.wire.peer
     }
 
-    /// Is Paddock known to Vault at all?
-    pub(super) async fn sign_in(&self) -> Result<(), Fault> {
+    /// Gets a token, to check the credentials.
+    pub(super) async fn authenticate(&self) -> Result<(), Fault> {
         self.tokens.get(&self.wire, None).await.map(drop)
     }
 
-    /// Has a token that is good; how long nothing has to be done for it, unless it does not end.
-    pub(super) async fn keep_signed_in(&self) -> Result<Option<Duration>, Fault> {
-        self.sign_in().await?;
+    /// Ensures a valid token; returns the time until its renewal, none if it does not expire.
+    pub(super) async fn renew(&self) -> Result<Option<Duration>, Fault> {
+        self.authenticate().await?;
         Ok(self.tokens.renewed_in().await)
     }
 
-    /// One call. Who is not allowed to signs in once more first: a token may have been revoked.
+    /// Sends one request. When access is denied, it authenticates once more: the token may be
+    /// revoked.
     pub(super) async fn send(
         &self,
-        deed: Deed,
+        action: Action,
         path: &str,
         body: Option<&Value>,
     ) -> Result<Reply, Fault> {
         let token = self.tokens.get(&self.wire, None).await?;
-        let reply = self.wire.send(deed, path, body, Some(&token)).await?;
+        let reply = self.wire.send(action, path, body, Some(&token)).await?;
         if reply.status != StatusCode::FORBIDDEN {
             return Ok(reply);
         }
@@ -124,19 +125,25 @@ impl Session {
         if other == token {
             return Ok(reply);
         }
-        self.wire.send(deed, path, body, Some(&other)).await
+        self.wire.send(action, path, body, Some(&other)).await
     }
 
-    /// The fault of an answer that is not what was asked for. What was sent and is secret is blotted
-    /// out, should Vault have repeated it.
-    pub(super) fn fault(&self, deed: Deed, path: &str, reply: &Reply, hidden: &[&Secret]) -> Fault {
-        let (verb, capability) = deed.words();
+    /// The fault of an unexpected response. Secrets that were sent are redacted, in case Vault
+    /// repeats them.
+    pub(super) fn fault(
+        &self,
+        action: Action,
+        path: &str,
+        reply: &Reply,
+        hidden: &[&Secret],
+    ) -> Fault {
+        let (verb, capability) = action.names();
         if reply.status != StatusCode::FORBIDDEN {
             return self.peer().fault(&format!("{verb} {path}"), reply, hidden);
         }
         Fault::Refused(format!(
-            "{} does not let Paddock {verb} {path}: allow {capability} on {path} in the policy of \
-             Paddock's token or role",
+            "{} denied permission to {verb} {path}. Permit {capability} on {path} in the policy \
+             of Paddock's token or role",
             self.peer().name()
         ))
     }

@@ -1,34 +1,32 @@
-//! Which addresses may be asked. Pure.
+//! Which IP addresses are permitted. Pure.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::Options;
 
-/// Where clouds give a machine its credentials, or what it is told, beside the addresses of the link.
-const CREDENTIALS: [IpAddr; 3] = [
+/// Metadata and configuration services of clouds outside the link-local ranges.
+const METADATA: [IpAddr; 3] = [
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
     IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
     IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
 ];
 
-/// An address that must not be asked.
+/// An address that is not permitted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Forbidden {
-    /// By nobody.
-    #[error(
-        "{0} must not be asked: it is an address of this machine's link or cloud, or of no machine at all"
-    )]
+    /// On no server.
+    #[error("{0} is not permitted: it is a link-local, multicast or cloud metadata address")]
     Never(IpAddr),
     /// Not on this server.
     #[error(
-        "{0} must not be asked: it is an address of a private network, and this server asks public ones only"
+        "{0} is not permitted: it is a private address, and this server calls public ones only"
     )]
     Private(IpAddr),
 }
 
-/// May this address be asked?
+/// Checks whether an address is permitted.
 pub(super) fn check(options: Options, ip: IpAddr) -> Result<(), Forbidden> {
-    let inner = plain(ip);
+    let inner = embedded_v4(ip);
     if is_never(inner) {
         return Err(Forbidden::Never(ip));
     }
@@ -38,11 +36,11 @@ pub(super) fn check(options: Options, ip: IpAddr) -> Result<(), Forbidden> {
     Ok(())
 }
 
-/// The address of the old protocol that one of the new leads to, if it does.
-fn plain(ip: IpAddr) -> IpAddr {
+/// The IPv4 address that an IPv6 address embeds, if it does.
+fn embedded_v4(ip: IpAddr) -> IpAddr {
     let IpAddr::V6(six) = ip.to_canonical() else { return ip.to_canonical() };
     match six.segments() {
-        // Translated by the network, or as it was written once.
+        // NAT64, or an IPv4-compatible address; 6to4 below.
         [0x64, 0xff9b, 0, 0, 0, 0, a, b] | [0, 0, 0, 0, 0, 0, a, b] if (a, b) > (0, 1) => {
             Ipv4Addr::from_bits(u32::from(a) << 16 | u32::from(b)).into()
         }
@@ -52,24 +50,24 @@ fn plain(ip: IpAddr) -> IpAddr {
 }
 
 fn is_never(ip: IpAddr) -> bool {
-    let of_its_kind = match ip {
+    let is_special = match ip {
         IpAddr::V4(four) => four.is_link_local() || four.is_broadcast(),
         IpAddr::V6(six) => six.is_unicast_link_local(),
     };
-    of_its_kind || ip.is_multicast() || CREDENTIALS.contains(&ip)
+    is_special || ip.is_multicast() || METADATA.contains(&ip)
 }
 
 fn is_private(ip: IpAddr) -> bool {
-    let of_its_kind = match ip {
+    let is_special = match ip {
         IpAddr::V4(four) => {
             let [a, b, ..] = four.octets();
-            // "This network", and what providers share among their customers.
+            // "This network", and carrier-grade NAT.
             four.is_private() || a == 0 || (a == 100 && (64..128).contains(&b))
         }
         IpAddr::V6(six) => six.is_unique_local(),
     };
-    // The unspecified address leads to this machine.
-    of_its_kind || ip.is_loopback() || ip.is_unspecified()
+    // The unspecified address reaches this machine.
+    is_special || ip.is_loopback() || ip.is_unspecified()
 }
 
 #[cfg(test)]
@@ -77,8 +75,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn which_addresses_may_be_asked() {
-        let said =
+    fn only_permitted_addresses_pass() {
+        let checked =
             |text: &str, allow_private| check(Options { allow_private }, text.parse().unwrap());
         for never in [
             "169.254.169.254",
@@ -96,8 +94,8 @@ mod tests {
             "224.0.0.1",
             "ff02::1",
         ] {
-            assert!(matches!(said(never, true), Err(Forbidden::Never(_))), "{never}");
-            assert!(matches!(said(never, false), Err(Forbidden::Never(_))), "{never}");
+            assert!(matches!(checked(never, true), Err(Forbidden::Never(_))), "{never}");
+            assert!(matches!(checked(never, false), Err(Forbidden::Never(_))), "{never}");
         }
         for private in [
             "127.0.0.1",
@@ -112,13 +110,13 @@ mod tests {
             "::ffff:10.0.0.1",
             "fd12::1",
         ] {
-            assert_eq!(said(private, true), Ok(()), "{private}");
-            assert!(matches!(said(private, false), Err(Forbidden::Private(_))), "{private}");
+            assert_eq!(checked(private, true), Ok(()), "{private}");
+            assert!(matches!(checked(private, false), Err(Forbidden::Private(_))), "{private}");
         }
         for public in
             ["8.8.8.8", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "64:ff9b::808:808"]
         {
-            assert_eq!(said(public, false), Ok(()), "{public}");
+            assert_eq!(checked(public, false), Ok(()), "{public}");
         }
     }
 }

@@ -1,13 +1,13 @@
-//! A server over HTTP that says what a test wants it to say.
+//! An HTTP server with canned responses.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 
-/// Gives a status and a body to a request line, such as `GET /metrics HTTP/1.1`.
+/// Returns a status and a body for a request line, such as `GET /metrics HTTP/1.1`.
 type Reply = dyn Fn(&str) -> (u16, String) + Send + Sync;
 
-/// Starts a server in this process; its address.
+/// Starts a server in this process; returns its address.
 pub(crate) fn serve(reply: impl Fn(&str) -> (u16, String) + Send + Sync + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

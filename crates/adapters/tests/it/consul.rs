@@ -1,4 +1,4 @@
-//! Keys and values in a real Consul: made, changed, seen to have drifted, mended, taken away.
+//! Keys in a real Consul: created, changed, drifted, repaired, deleted.
 
 use model::resource::Difference;
 use port::{Observed, Operation, Progress, Task};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use testing::programs::Consul;
 
 use crate::kv::{
-    apply, destroy, done, executor, made, many, next, object, refused, taken_over, task, values,
+    applied, apply, destroy, done, executor, many, next, object, refused, taken_over, task, values,
 };
 
 fn difference(field: &str, made: Value, found: Value) -> Difference {
@@ -19,7 +19,7 @@ async fn value(consul: &Consul, key: &str) -> Option<String> {
 }
 
 #[tokio::test]
-async fn a_change_writes_only_what_it_touches() {
+async fn change_writes_only_changed_keys() {
     let consul = Consul::prepare();
     let _running = consul.start();
     let kv = executor(&consul.url());
@@ -36,11 +36,11 @@ async fn a_change_writes_only_what_it_touches() {
     assert_eq!(value(&consul, "shop/host").await.unwrap(), "db.example.com");
     assert_eq!(value(&consul, "shop/port").await.unwrap(), "5432");
     assert_eq!(value(&consul, "shop/tls").await.unwrap(), r#"{"on":true}"#);
-    assert!(one.log.take().contains(&"shop/: 4 keys written, 0 deleted.".to_owned()));
+    assert!(one.log.drain().contains(&"shop/: 4 keys written, 0 deleted.".to_owned()));
 
     let before = consul.tree("shop/").await;
     apply(&kv, &one).await;
-    assert_eq!(consul.tree("shop/").await, before, "nothing is written twice");
+    assert_eq!(consul.tree("shop/").await, before, "unchanged keys are not written");
 
     let second = json!({"host": "db.example.com", "port": 5433, "tls": {"on": true}, "new": ""});
     let two = next(&one, &values("shop/", &second));
@@ -60,11 +60,11 @@ async fn a_change_writes_only_what_it_touches() {
         assert_eq!(was == Some(&pair), is_untouched, "{pair:?} was {was:?}");
     }
     assert_eq!(value(&consul, "shop/old").await, None);
-    assert_eq!(kv.observe(&made(&two)).await, Ok(Progress::Done(Observed::default())));
+    assert_eq!(kv.observe(&applied(&two)).await, Ok(Progress::Done(Observed::default())));
 }
 
 #[tokio::test]
-async fn what_others_do_by_hand_is_seen_and_mended() {
+async fn external_changes_are_detected_and_repaired() {
     let consul = Consul::prepare();
     let _running = consul.start();
     let kv = executor(&consul.url());
@@ -74,47 +74,47 @@ async fn what_others_do_by_hand_is_seen_and_mended() {
     consul.put("shop/a", "changed").await;
     consul.put("shop/b", "7").await;
     consul.delete("shop/c").await;
-    // Written, but with what it was.
+    // Written, but with the same value.
     consul.delete("shop/d").await;
     consul.put("shop/d", "4").await;
     consul.put("shop/more/x", "theirs").await;
-    let one = made(&one);
-    let seen = done(kv.observe(&one).await.unwrap());
+    let one = applied(&one);
+    let observed = done(kv.observe(&one).await.unwrap());
     assert_eq!(
-        seen.drift,
+        observed.drift,
         [
             difference("a", json!("1"), json!("changed")),
             difference("b", json!(2), json!(7)),
             difference("c", json!("3"), Value::Null),
         ]
     );
-    assert_eq!(seen.unexpected, ["shop/more/x"]);
+    assert_eq!(observed.unexpected, ["shop/more/x"]);
 
     apply(&kv, &one).await;
-    let said = one.log.take().join("\n");
-    assert!(said.contains("a was changed by somebody else (index "), "{said}");
-    let seen = done(kv.observe(&one).await.unwrap());
-    assert_eq!((seen.drift, seen.unexpected), (Vec::new(), vec!["shop/more/x".to_owned()]));
+    let log = one.log.drain().join("\n");
+    assert!(log.contains("Overwriting a, which others changed (index "), "{log}");
+    let observed = done(kv.observe(&one).await.unwrap());
+    assert_eq!((observed.drift, observed.unexpected), (Vec::new(), vec!["shop/more/x".to_owned()]));
     for (key, is) in [("a", "1"), ("b", "2"), ("c", "3"), ("d", "4"), ("more/x", "theirs")] {
         assert_eq!(value(&consul, &format!("shop/{key}")).await.as_deref(), Some(is), "{key}");
     }
 
-    // Whose it is, is mended, too.
+    // A deleted mark is repaired, too.
     consul.delete("shop/.paddock").await;
-    let seen = done(kv.observe(&one).await.unwrap());
-    assert_eq!(seen.drift, [difference(".paddock", json!(one.id.to_string()), Value::Null)]);
+    let observed = done(kv.observe(&one).await.unwrap());
+    assert_eq!(observed.drift, [difference(".paddock", json!(one.id.to_string()), Value::Null)]);
     apply(&kv, &one).await;
     assert_eq!(done(kv.observe(&one).await.unwrap()).drift, []);
 
-    // What can't be read is not taken for anything.
+    // An invalid mark is not overwritten.
     consul.put("shop/.paddock", "me").await;
     let why = refused(kv.apply(&one).await);
-    assert!(why.contains("its key shop/.paddock can't be read"), "{why}");
-    assert!(refused(kv.destroy(&one).await).contains("can't be read"));
+    assert!(why.contains("its key shop/.paddock is invalid"), "{why}");
+    assert!(refused(kv.destroy(&one).await).contains("is invalid"));
 }
 
 #[tokio::test]
-async fn a_prefix_belongs_to_one_resource_with_all_that_is_in_it() {
+async fn prefix_belongs_to_one_resource_with_everything_below_it() {
     let consul = Consul::prepare();
     let _running = consul.start();
     let kv = executor(&consul.url());
@@ -127,23 +127,23 @@ async fn a_prefix_belongs_to_one_resource_with_all_that_is_in_it() {
             let whose = format!("belongs to the resource {}", owner.id);
             assert!(why.starts_with("team/shop/") && why.contains(&whose), "{why}");
         }
-        // What another has is neither shown nor taken away.
-        let other = made(&other);
+        // The keys of another resource are neither shown nor deleted.
+        let other = applied(&other);
         destroy(&kv, &other).await;
         assert_eq!(consul.tree("").await, before, "{prefix}");
     }
     for prefix in ["team/shopping/", "team/sho/", "tea/"] {
-        let beside = task(12, &values(prefix, &json!({"b": "2"})));
-        apply(&kv, &beside).await;
-        destroy(&kv, &made(&beside)).await;
+        let disjoint = task(12, &values(prefix, &json!({"b": "2"})));
+        apply(&kv, &disjoint).await;
+        destroy(&kv, &applied(&disjoint)).await;
     }
-    destroy(&kv, &made(&owner)).await;
+    destroy(&kv, &applied(&owner)).await;
     apply(&kv, &task(11, &values("team/", &json!({"b": "2"})))).await;
     assert_eq!(consul.keys("team/").await, ["team/.paddock", "team/b"]);
 }
 
 #[tokio::test]
-async fn what_exists_already_is_refused_until_it_is_adopted() {
+async fn existing_keys_are_refused_until_they_are_adopted() {
     let consul = Consul::prepare();
     let _running = consul.start();
     let kv = executor(&consul.url());
@@ -154,33 +154,32 @@ async fn what_exists_already_is_refused_until_it_is_adopted() {
     let why = refused(kv.apply(&one).await);
     assert!(why.starts_with("shop/a, shop/b already exist below shop/"), "{why}");
     assert!(why.contains("adopt “shop/”"), "{why}");
-    assert_eq!(consul.keys("shop/").await, ["shop/a", "shop/b", "shop/z"], "nothing is left of it");
-    for (what, sentence) in [("web/", "what can be is the prefix, “shop/”"), ("", "“shop/”")]
-    {
+    assert_eq!(consul.keys("shop/").await, ["shop/a", "shop/b", "shop/z"], "no mark is left");
+    for (what, message) in [("web/", "it must be the prefix “shop/”"), ("", "“shop/”")] {
         let why = refused(kv.adopt(&one, what).await);
-        assert!(why.contains(sentence), "{why}");
+        assert!(why.contains(message), "{why}");
     }
     let empty = task(11, &values("empty/", &json!({"a": "1"})));
-    assert!(refused(kv.adopt(&empty, "empty/").await).contains("nothing is below it"));
+    assert!(refused(kv.adopt(&empty, "empty/").await).contains("it has no keys"));
 
     let before = consul.tree("shop/").await;
     let found = kv.adopt(&one, "shop").await.unwrap();
     assert_eq!(found.outputs["keys"], json!(["shop/a", "shop/b", "shop/z"]));
-    assert_eq!(consul.tree("shop/").await, before, "to adopt changes nothing");
+    assert_eq!(consul.tree("shop/").await, before, "adopting is read-only");
     let one = Task { outputs: found.outputs, ..one };
     let given = apply(&kv, &one).await.outputs;
     assert_eq!(given["keys"], json!(["shop/a", "shop/b", "shop/c"]));
     assert!(!given.contains_key("adopted"));
     assert_eq!(value(&consul, "shop/a").await.as_deref(), Some("1"));
-    assert_eq!(consul.get("shop/b").await.unwrap(), before[1], "it was right already");
-    let one = Task { outputs: given, ..made(&one) };
+    assert_eq!(consul.get("shop/b").await.unwrap(), before[1], "its value was right already");
+    let one = Task { outputs: given, ..applied(&one) };
     assert_eq!(done(kv.observe(&one).await.unwrap()).unexpected, ["shop/z"]);
     destroy(&kv, &one).await;
     assert_eq!(consul.keys("shop/").await, ["shop/z"]);
 }
 
 #[tokio::test]
-async fn of_resources_that_come_at_the_same_time_one_gets_the_prefix() {
+async fn one_of_several_concurrent_resources_gets_the_prefix() {
     let consul = Consul::prepare();
     let _running = consul.start();
     let kv = executor(&consul.url());
@@ -208,7 +207,7 @@ async fn of_resources_that_come_at_the_same_time_one_gets_the_prefix() {
 }
 
 #[tokio::test]
-async fn a_server_that_was_taken_over_from_changes_nothing_more() {
+async fn replaced_server_changes_nothing() {
     let consul = Consul::prepare();
     let _running = consul.start();
     let kv = executor(&consul.url());
@@ -219,7 +218,7 @@ async fn a_server_that_was_taken_over_from_changes_nothing_more() {
         let (slow, fast) = tokio::join!(kv.apply(&old), kv.apply(&new));
         fast.unwrap();
         if let Err(fault) = slow {
-            assert!(refused::<()>(Err(fault)).contains("another server has taken over"));
+            assert!(refused::<()>(Err(fault)).contains("taken over by another server"));
         }
         let all = consul.tree(&prefix).await;
         assert_eq!(all.len(), 71);
@@ -227,14 +226,14 @@ async fn a_server_that_was_taken_over_from_changes_nothing_more() {
         assert!(values.into_iter().all(|pair| pair.value == "new"), "{all:?}");
         for late in [kv.apply(&old).await.map(drop), kv.destroy(&old).await.map(drop)] {
             let why = refused(late);
-            assert!(why.contains("its fence is 2, that of this one 1"), "{why}");
+            assert!(why.contains("its fencing token is 2, ours is 1"), "{why}");
         }
         assert_eq!(consul.tree(&prefix).await, all);
     }
 }
 
 #[tokio::test]
-async fn many_keys_and_long_values_take_several_transactions() {
+async fn many_keys_and_large_values_take_several_transactions() {
     let consul = Consul::prepare();
     let _running = consul.start();
     let kv = executor(&consul.url());
@@ -252,15 +251,15 @@ async fn many_keys_and_long_values_take_several_transactions() {
     apply(&kv, &one).await;
     let all = consul.tree("shop/v").await;
     assert_eq!(all.iter().map(|pair| pair.value.len()).sum::<usize>(), 8 * (256 << 10));
-    assert_eq!(kv.observe(&made(&one)).await, Ok(Progress::Done(Observed::default())));
+    assert_eq!(kv.observe(&applied(&one)).await, Ok(Progress::Done(Observed::default())));
     one = next(&one, &values("shop/", &many(500, "x")));
     apply(&kv, &one).await;
-    destroy(&kv, &made(&one)).await;
+    destroy(&kv, &applied(&one)).await;
     assert_eq!(consul.keys("shop/").await, Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn destroying_takes_what_was_made_and_leaves_what_others_have() {
+async fn destroy_deletes_created_keys_and_leaves_those_of_others() {
     let consul = Consul::prepare();
     let _running = consul.start();
     let kv = executor(&consul.url());
@@ -270,44 +269,44 @@ async fn destroying_takes_what_was_made_and_leaves_what_others_have() {
     consul.put("shop/b", "changed").await;
     consul.put("shop/theirs", "x").await;
     consul.put("shopping", "x").await;
-    let one = made(&one);
+    let one = applied(&one);
     for _ in 0..2 {
         destroy(&kv, &one).await;
         assert_eq!(consul.keys("shop").await, ["shop/theirs", "shopping"]);
     }
-    let said = one.log.take().join("\n");
-    assert!(said.contains("shop/theirs stay: others have made them."), "{said}");
+    let log = one.log.drain().join("\n");
+    assert!(log.contains("shop/theirs remain: others created them."), "{log}");
 }
 
 #[tokio::test]
-async fn a_first_try_elsewhere_is_not_forgotten() {
+async fn first_attempt_in_another_place_is_cleaned_up() {
     let consul = Consul::prepare();
     let _running = consul.start();
     let kv = executor(&consul.url());
     let first = task(10, &values("first/", &json!({"a": "1"})));
-    assert!(kv.keep(&first).await.unwrap().is_empty(), "nothing was looked at yet");
+    assert!(kv.persist(&first).await.unwrap().is_empty(), "nothing was read yet");
     kv.plan(&first).await.unwrap();
-    let kept = kv.keep(&first).await.unwrap();
+    let kept = kv.persist(&first).await.unwrap();
     apply(&kv, &first).await;
-    // Nobody has heard that it was made, and by now another place is wanted.
+    // The first apply was not acknowledged, and now another place is desired.
     let with = object(&values("second/", &json!({"a": "1"})));
-    let second = Task { with, kept: kept.clone(), ..taken_over(&first) };
+    let second = Task { with, persisted: kept.clone(), ..taken_over(&first) };
     kv.plan(&second).await.unwrap();
-    let kept = kv.keep(&second).await.unwrap();
-    let second = Task { kept, ..second };
-    assert!(kv.keep(&second).await.unwrap().is_empty(), "it is kept");
+    let kept = kv.persist(&second).await.unwrap();
+    let second = Task { persisted: kept, ..second };
+    assert!(kv.persist(&second).await.unwrap().is_empty(), "all places are persisted");
     apply(&kv, &second).await;
     assert_eq!(consul.keys("").await, ["is-ready", "second/.paddock", "second/a"]);
-    // At the end nothing is known but what was kept: the rest are expressions.
+    // At the end only the persisted places are known: the rest are expressions.
     let with = object(&values("{{ environment.name }}/", &json!({"a": "1"})));
     let last = Task { with, ..second };
-    assert!(kv.keep(&last).await.unwrap().is_empty(), "expressions are no place");
+    assert!(kv.persist(&last).await.unwrap().is_empty(), "expressions are not a place");
     destroy(&kv, &last).await;
     assert_eq!(consul.keys("").await, ["is-ready"]);
 }
 
 #[tokio::test]
-async fn a_datacenter_can_be_named() {
+async fn datacenter_can_be_named() {
     let consul = Consul::prepare();
     let _running = consul.start();
     let kv = executor(&consul.url());
@@ -316,36 +315,36 @@ async fn a_datacenter_can_be_named() {
     let with = json!({"prefix": "shop/", "values": {"a": "1"}, "datacenter": "dc9"});
     let wrong = task(11, &with);
     for why in [refused(kv.plan(&wrong).await), refused(kv.apply(&wrong).await)] {
-        assert!(why.contains("knows no way to the datacenter “dc9”"), "{why}");
+        assert!(why.contains("has no path to the datacenter “dc9”"), "{why}");
     }
-    // What is not there holds nothing up: neither the end nor the next try.
-    assert!(kv.keep(&wrong).await.unwrap().is_empty());
+    // A wrong datacenter blocks neither the destroy nor the next attempt.
+    assert!(kv.persist(&wrong).await.unwrap().is_empty());
     destroy(&kv, &wrong).await;
     let right = Task { with: object(&values("web/", &json!({"a": "1"}))), ..wrong };
     apply(&kv, &right).await;
-    destroy(&kv, &Task { kept: kv.keep(&right).await.unwrap(), ..made(&right) }).await;
+    destroy(&kv, &Task { persisted: kv.persist(&right).await.unwrap(), ..applied(&right) }).await;
     assert_eq!(consul.keys("web/").await, Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn what_paddock_did_not_make_is_not_shown() {
+async fn keys_of_others_are_not_shown() {
     let consul = Consul::prepare();
     let _running = consul.start();
     let kv = executor(&consul.url());
     consul.put("shop/a", "s3cret").await;
-    // Who guesses right is told the same.
+    // A right guess gets the same answer.
     for guess in ["x", "s3cret"] {
         let one = task(10, &values("shop/", &json!({"a": guess, "b": "2"})));
         let Progress::Done(planned) = kv.plan(&one).await.unwrap() else { panic!("at once") };
         assert_eq!(
             planned,
             [
-                difference("a", json!(guess), json!("(not made by Paddock)")),
+                difference("a", json!(guess), json!("(not created by Paddock)")),
                 difference("b", json!("2"), Value::Null),
             ]
         );
     }
-    // Somebody has taken the mark of one away, and another has come.
+    // The mark was deleted, and another resource claimed the prefix.
     let one = task(10, &values("web/", &json!({"a": "1", "b": "2"})));
     apply(&kv, &one).await;
     for pair in consul.tree("web/").await {
@@ -353,26 +352,26 @@ async fn what_paddock_did_not_make_is_not_shown() {
     }
     let other = task(11, &values("web/", &json!({"a": "s3cret", "theirs": "s3cret"})));
     apply(&kv, &other).await;
-    let seen = done(kv.observe(&made(&one)).await.unwrap());
+    let observed = done(kv.observe(&applied(&one)).await.unwrap());
     let whose = difference(".paddock", json!(one.id.to_string()), json!(other.id.to_string()));
-    assert_eq!((seen.drift, seen.unexpected), (vec![whose], Vec::new()));
-    // A key that was given up, and that somebody else has made since, is theirs.
+    assert_eq!((observed.drift, observed.unexpected), (vec![whose], Vec::new()));
+    // A key that was removed from the spec and recreated by others is theirs.
     let two = task(12, &values("two/", &json!({"a": "1", "b": "2"})));
     apply(&kv, &two).await;
     apply(&kv, &next(&two, &values("two/", &json!({"a": "1"})))).await;
     consul.put("two/b", "s3cret").await;
-    let drift = done(kv.observe(&made(&two)).await.unwrap()).drift;
-    assert_eq!(drift, [difference("b", json!("2"), json!("(not made by Paddock)"))]);
+    let drift = done(kv.observe(&applied(&two)).await.unwrap()).drift;
+    assert_eq!(drift, [difference("b", json!("2"), json!("(not created by Paddock)"))]);
 }
 
 #[tokio::test]
-async fn of_many_and_long_differences_a_part_is_shown() {
+async fn differences_are_bounded_and_long_values_truncated() {
     let consul = Consul::prepare();
     let _running = consul.start();
     let kv = executor(&consul.url());
     let one = task(10, &values("shop/", &many(120, &"é".repeat(3000))));
     apply(&kv, &one).await;
-    let one = made(&one);
+    let one = applied(&one);
     for pair in consul.tree("shop/key/").await {
         consul.put(&pair.key, &"x".repeat(5000)).await;
     }
@@ -384,7 +383,7 @@ async fn of_many_and_long_differences_a_part_is_shown() {
     for one in &drift[..50] {
         let (made, found) = (one.made.as_ref().unwrap(), one.found.as_ref().unwrap());
         let (made, found) = (made.as_str().unwrap(), found.as_str().unwrap());
-        assert_eq!(made, format!("{}… (cut; it has 6000 bytes)", "é".repeat(512)));
-        assert_eq!(found, format!("{}… (cut; it has 5000 bytes)", "x".repeat(1024)));
+        assert_eq!(made, format!("{}… (truncated; 6000 bytes)", "é".repeat(512)));
+        assert_eq!(found, format!("{}… (truncated; 5000 bytes)", "x".repeat(1024)));
     }
 }

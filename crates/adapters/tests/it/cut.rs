@@ -1,4 +1,4 @@
-//! A way to a server over HTTP on which one request is never answered, as for who dies meanwhile.
+//! An HTTP proxy that never answers one request, to simulate a crash of the caller.
 
 use std::sync::{Arc, Mutex};
 
@@ -18,11 +18,11 @@ use crate::fake::http;
 pub(crate) struct At {
     /// Counted from 0.
     pub(crate) number: usize,
-    /// Does it reach the server?
+    /// Whether it reaches the server.
     pub(crate) is_carried_out: bool,
 }
 
-/// The way; it ends with this.
+/// The proxy; dropping it stops it.
 pub(crate) struct Cut {
     pub(crate) address: String,
     shared: Arc<Shared>,
@@ -37,7 +37,7 @@ struct Shared {
 }
 
 impl Cut {
-    /// A way to a server, cut at one request.
+    /// A proxy to a server that cuts one request.
     pub(crate) async fn before(server: &str, at: At) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
@@ -51,7 +51,7 @@ impl Cut {
         Self { address, shared, task }
     }
 
-    /// Does something until its end, or until the cut; whether it came to its end.
+    /// Runs something until its end, or until the cut; returns its result unless it was cut.
     pub(crate) async fn does<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             done = work => Some(done),

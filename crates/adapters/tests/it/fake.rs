@@ -1,4 +1,5 @@
-//! HTTP servers inside a test, for systems that can't be had and faults that can't be asked for.
+//! HTTP servers in a test, for unavailable systems and faults that real ones don't produce on
+//! demand.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -13,8 +14,8 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-/// What a fake is asked.
-pub(crate) struct Asked {
+/// A request that a fake received.
+pub(crate) struct Received {
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) query: HashMap<String, String>,
@@ -23,35 +24,35 @@ pub(crate) struct Asked {
     pub(crate) body: Value,
 }
 
-impl Asked {
+impl Received {
     /// A header's text.
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map(|value| value.to_str().unwrap()).unwrap_or_default()
     }
 
-    /// The method and the path, to match with.
+    /// The method and the path segments, for matching.
     pub(crate) fn route(&self) -> (&str, Vec<&str>) {
         (&self.method, self.path.split('/').skip(1).collect())
     }
 }
 
-/// How a fake answers.
+/// How a fake behaves.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mood {
-    Fine,
-    /// It answers after the caller has lost patience.
+pub(crate) enum Behavior {
+    Normal,
+    /// Answers after the caller's timeout.
     Slow,
-    /// It answers 200 with something that nobody has asked for.
+    /// Answers 200 with HTML.
     Garbage,
-    /// It answers without end.
+    /// Answers with too many bytes.
     Endless,
-    /// It answers like this, whatever is asked.
+    /// Answers every request with this status.
     Status(u16),
 }
 
-type Answer = dyn Fn(&Asked) -> (u16, Value) + Send + Sync;
+type Answer = dyn Fn(&Received) -> (u16, Value) + Send + Sync;
 
-/// A server on loopback; it ends with this.
+/// A server on loopback; dropping it stops it.
 pub(crate) struct Fake {
     pub(crate) address: String,
     state: Arc<Shared>,
@@ -59,20 +60,20 @@ pub(crate) struct Fake {
 }
 
 struct Shared {
-    mood: Mutex<Mood>,
-    asked: Mutex<Vec<String>>,
+    behavior: Mutex<Behavior>,
+    received: Mutex<Vec<String>>,
     answer: Box<Answer>,
 }
 
 impl Fake {
-    /// Starts a server that answers with a status and JSON.
+    /// Starts a server that returns a status and JSON.
     pub(crate) async fn start(
-        answer: impl Fn(&Asked) -> (u16, Value) + Send + Sync + 'static,
+        answer: impl Fn(&Received) -> (u16, Value) + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
-        let (mood, asked) = (Mutex::new(Mood::Fine), Mutex::default());
-        let state = Arc::new(Shared { mood, asked, answer: Box::new(answer) });
+        let (behavior, received) = (Mutex::new(Behavior::Normal), Mutex::default());
+        let state = Arc::new(Shared { behavior, received, answer: Box::new(answer) });
         let router = Router::new().fallback(serve).with_state(state.clone());
         let task = base::task::spawn("fake", async move {
             axum::serve(listener, router).await.unwrap();
@@ -80,14 +81,14 @@ impl Fake {
         Self { address, state, task }
     }
 
-    /// Changes how it answers from now on.
-    pub(crate) fn be(&self, mood: Mood) {
-        *self.state.mood.lock().unwrap() = mood;
+    /// Changes its behavior.
+    pub(crate) fn set(&self, behavior: Behavior) {
+        *self.state.behavior.lock().unwrap() = behavior;
     }
 
-    /// What it was asked so far, as `METHOD /path`.
-    pub(crate) fn asked(&self) -> Vec<String> {
-        self.state.asked.lock().unwrap().clone()
+    /// The requests so far, as `METHOD /path`.
+    pub(crate) fn received(&self) -> Vec<String> {
+        self.state.received.lock().unwrap().clone()
     }
 }
 
@@ -98,40 +99,40 @@ impl Drop for Fake {
 }
 
 async fn serve(State(state): State<Arc<Shared>>, request: Request) -> Response {
-    let asked = read(request).await;
-    state.asked.lock().unwrap().push(format!("{} {}", asked.method, asked.path));
-    let mood = *state.mood.lock().unwrap();
-    match mood {
-        Mood::Fine => answer(&state, &asked),
-        Mood::Slow => {
+    let request = read(request).await;
+    state.received.lock().unwrap().push(format!("{} {}", request.method, request.path));
+    let behavior = *state.behavior.lock().unwrap();
+    match behavior {
+        Behavior::Normal => answer(&state, &request),
+        Behavior::Slow => {
             tokio::time::sleep(Duration::from_secs(30)).await;
-            answer(&state, &asked)
+            answer(&state, &request)
         }
-        Mood::Garbage => "<html>Welcome to nginx!</html>".into_response(),
-        Mood::Endless => vec![b' '; 3 << 20].into_response(),
-        Mood::Status(status) => {
+        Behavior::Garbage => "<html>Welcome to nginx!</html>".into_response(),
+        Behavior::Endless => vec![b' '; 3 << 20].into_response(),
+        Behavior::Status(status) => {
             let body = json!({"errors": ["it hurts"], "error_description": "it hurts"});
-            // Where a status sends elsewhere, it is here.
+            // The target of redirects.
             let to = [("location", "/elsewhere")];
             (StatusCode::from_u16(status).unwrap(), to, body.to_string()).into_response()
         }
     }
 }
 
-fn answer(state: &Shared, asked: &Asked) -> Response {
-    let (status, body) = (state.answer)(asked);
+fn answer(state: &Shared, request: &Received) -> Response {
+    let (status, body) = (state.answer)(request);
     let body = if body.is_null() { Body::empty() } else { Body::from(body.to_string()) };
     (StatusCode::from_u16(status).unwrap(), body).into_response()
 }
 
-async fn read(request: Request) -> Asked {
+async fn read(request: Request) -> Received {
     let (parts, body) = request.into_parts();
     let body = to_bytes(body, 1 << 20).await.unwrap();
     let body = serde_json::from_slice(&body)
         .unwrap_or_else(|_| json!(fields(std::str::from_utf8(&body).unwrap())));
     let query = fields(parts.uri.query().unwrap_or_default());
     let path = parts.uri.path().to_owned();
-    Asked { method: parts.method.to_string(), path, query, headers: parts.headers, body }
+    Received { method: parts.method.to_string(), path, query, headers: parts.headers, body }
 }
 
 fn fields(text: &str) -> HashMap<String, String> {
@@ -139,13 +140,13 @@ fn fields(text: &str) -> HashMap<String, String> {
     url.query_pairs().into_owned().collect()
 }
 
-/// A client for the tests' own calls; all HTTP of this binary begins here or with [`prepare`].
+/// A client for the tests' own requests; all HTTP of this binary begins here or with [`prepare`].
 pub(crate) fn http() -> reqwest::Client {
     prepare();
     reqwest::Client::builder().tls_certs_only([]).build().unwrap()
 }
 
-/// Chooses TLS for this process, as the server's `main` does.
+/// Installs the TLS provider of this process, as the server's `main` does.
 pub(crate) fn prepare() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }

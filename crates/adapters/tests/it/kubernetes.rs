@@ -1,4 +1,4 @@
-//! The provider of Kubernetes against a server that answers like an apiserver.
+//! The Kubernetes provider against a fake API server.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use model::cluster::{self, KUBECONFIG, PULL_SECRET};
 use model::{ClusterId, Secret, Xid};
 use port::{Access, Fault, Operation, Outcome, Progress, Task};
 use serde_json::{Map, Value, json};
-use testing::apiserver::{Apiserver, Fault as Wrong, Kind, Misbehave};
+use testing::apiserver::{Apiserver, Fault as Wrong, FaultKind, Kind};
 
 use super::fake::prepare;
 
@@ -19,8 +19,8 @@ const TOKEN: &str = "ag3nt-token";
 fn provider() -> Kubernetes {
     prepare();
     let options = guard::Options {
-        first_delay: Duration::from_millis(1),
-        longest_delay: Duration::from_millis(2),
+        base_delay: Duration::from_millis(1),
+        max_delay: Duration::from_millis(2),
         failures_to_open: 100,
         ..Kubernetes::options()
     };
@@ -33,11 +33,11 @@ fn order(server: &Apiserver, number: u32) -> Task {
 
 fn with_config(kubeconfig: &str, number: u32) -> Task {
     let kept = [(KUBECONFIG.to_owned(), Secret::new(kubeconfig))].into();
-    Task { kept, ..Task::new(ClusterId(Xid::new(1, [0; 5], number)), "far") }
+    Task { persisted: kept, ..Task::new(ClusterId(Xid::new(1, [0; 5], number)), "far") }
 }
 
-/// Settings of a Kubernetes, as its provider is told them.
-fn told(settings: cluster::Kubernetes) -> Map<String, Value> {
+/// Settings as the provider gets them.
+fn with(settings: cluster::Kubernetes) -> Map<String, Value> {
     serde_json::to_value(settings).unwrap().as_object().unwrap().clone()
 }
 
@@ -66,11 +66,11 @@ pub(crate) fn unavailable<T: std::fmt::Debug>(answer: Result<T, Fault>) -> Strin
 fn going<T: std::fmt::Debug>(answer: Result<Progress<T>, Fault>) -> String {
     match answer {
         Ok(Progress::Running { reason: message, .. }) => message.to_string(),
-        other => panic!("not going: {other:?}"),
+        other => panic!("not running: {other:?}"),
     }
 }
 
-/// Prepares it to its end, with an agent that runs.
+/// Prepares a cluster completely, with a running agent.
 async fn prepared(server: &Apiserver, provider: &Kubernetes, order: &Task) {
     going(provider.prepare(order, &agent()).await);
     server.controller().available(NS, AGENT);
@@ -83,39 +83,40 @@ fn get(server: &Apiserver, group: &str, plural: &str, name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_kubernetes_is_known_by_its_oldest_namespace() {
+async fn cluster_is_identified_by_its_kube_system_namespace() {
     let server = Apiserver::start().await;
     let (provider, order) = (provider(), order(&server, 1));
     let uid =
         server.controller().get("", "namespaces", "", "kube-system").unwrap()["metadata"]["uid"]
             .clone();
-    let seen = provider.observe(&order).await;
-    let seen = seen.map(|seen| seen.map(|seen| seen.outcome.unwrap()));
-    for answer in [provider.apply(&order).await, seen] {
+    let observed = provider.observe(&order).await;
+    let observed = observed.map(|progress| progress.map(|observed| observed.outcome.unwrap()));
+    for answer in [provider.apply(&order).await, observed] {
         let Ok(Progress::Done(Outcome { outputs, .. })) = answer else { panic!("{answer:?}") };
         assert_eq!(outputs["id"], uid);
     }
-    let reviews =
-        server.lines().iter().filter(|line| line.contains("selfsubjectaccessreviews")).count();
-    assert_eq!(reviews, 48, "each right is asked for");
+    let reviews = server
+        .request_lines()
+        .iter()
+        .filter(|line| line.contains("selfsubjectaccessreviews"))
+        .count();
+    assert_eq!(reviews, 48, "each permission is reviewed");
 }
 
 #[tokio::test]
-async fn every_missing_right_is_named() {
+async fn every_missing_permission_is_named() {
     let server = Apiserver::start().await;
     server.deny("create", "apps", "deployments");
     server.deny("patch", "", "namespaces");
     let why = refused(provider().apply(&order(&server, 1)).await);
     assert!(
-        why.ends_with(
-            "it may not patch namespaces; may not create deployments.apps in the namespace paddock"
-        ),
+        why.ends_with("Grant it: patch namespaces; create deployments.apps in namespace paddock"),
         "{why}"
     );
 }
 
 #[tokio::test]
-async fn kubeconfigs_that_can_not_be_used() {
+async fn invalid_kubeconfigs_are_refused() {
     let server = Apiserver::start().await;
     let good = server.kubeconfig("s3cret");
     let user = |with: &str| good.replace("token: \"s3cret\"", with);
@@ -125,8 +126,8 @@ async fn kubeconfigs_that_can_not_be_used() {
         (good.replace("current-context: test", "current-context: other"), "has no context other"),
         (good.replace("cluster: test,", "cluster: gone,"), "has no cluster gone"),
         (good.replace("user: test}", "user: gone}"), "has no user gone"),
-        (good.replace("http://", "ftp://"), "is no address"),
-        (good.replace(&server.address(), "not an address"), "kubeconfig can't be used"),
+        (good.replace("http://", "ftp://"), "must be a URL"),
+        (good.replace(&server.address(), "not an address"), "invalid kubeconfig"),
         (
             user("exec: {apiVersion: client.authentication.k8s.io/v1, command: s3cret}"),
             "with a program",
@@ -145,55 +146,55 @@ async fn kubeconfigs_that_can_not_be_used() {
         (good.replace("{server:", "{proxy-url: \"http://s3cret\", server:"), "names a proxy"),
         (
             good.replace("{server:", "{certificate-authority-data: czNjcmV0, server:"),
-            "kubeconfig can't be used",
+            "invalid kubeconfig",
         ),
     ];
     for (text, part) in cases {
         let answer = provider().apply(&with_config(&text, 1)).await;
-        // Without TLS, certificates that are none are not looked at.
-        if part == "kubeconfig can't be used" && answer.is_ok() {
+        // Without TLS, invalid certificates are not checked.
+        if part == "invalid kubeconfig" && answer.is_ok() {
             continue;
         }
         let why = refused(answer);
         assert!(why.contains(part) && !why.contains("s3cret"), "{text}: {why}");
     }
-    assert!(server.lines().iter().all(|line| !line.starts_with("PATCH")));
+    assert!(server.request_lines().iter().all(|line| !line.starts_with("PATCH")));
     let mut none = with_config("", 1);
-    none.kept.clear();
+    none.persisted.clear();
     assert!(refused(provider().apply(&none).await).contains("no kubeconfig was given"));
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_the_way_there() {
+async fn connection_failures_are_reported_and_retried() {
     let server = Apiserver::start().await;
     server.set_tokens(&["other"]);
     let why = refused(provider().apply(&order(&server, 1)).await);
-    assert!(why.contains("wrong or have expired") && !why.contains("t0ken"), "{why}");
+    assert!(why.contains("wrong or expired") && !why.contains("t0ken"), "{why}");
     server.set_tokens(&[]);
     for (how, part) in [
-        (Misbehave::Status(500), "answered 500"),
-        (Misbehave::Status(503), "answered 503"),
-        (Misbehave::Busy(1), "429"),
-        (Misbehave::Garbage, "make no sense"),
-        (Misbehave::Cut, "can't be reached"),
+        (FaultKind::Status(500), "status 500"),
+        (FaultKind::Status(503), "status 503"),
+        (FaultKind::Busy(1), "429"),
+        (FaultKind::Garbage, "invalid response"),
+        (FaultKind::Cut, "is unreachable"),
     ] {
         server.fault(Wrong::new("GET", "kube-system", 3, how.clone()));
         let why = unavailable(provider().observe(&order(&server, 1)).await);
         assert!(why.contains(part), "{how:?}: {why}");
         assert_eq!(server.faults_left(), 0, "{how:?} was tried three times");
-        // One failure is made up for.
+        // One failure is retried.
         server.fault(Wrong::new("GET", "kube-system", 1, how));
         provider().observe(&order(&server, 1)).await.unwrap();
     }
     server.stop().await;
     let why = unavailable(provider().observe(&order(&server, 1)).await);
-    assert!(why.contains("The Kubernetes of the cluster far can't be reached"), "{why}");
-    server.again().await;
+    assert!(why.contains("Kubernetes of cluster far is unreachable"), "{why}");
+    server.restart().await;
     provider().observe(&order(&server, 1)).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_cluster_that_is_down_does_not_keep_others_from_being_asked() {
+async fn unreachable_cluster_does_not_block_others() {
     let (up, down) = (Apiserver::start().await, Apiserver::start().await);
     down.stop().await;
     prepare();
@@ -201,26 +202,26 @@ async fn a_cluster_that_is_down_does_not_keep_others_from_being_asked() {
     let provider = Kubernetes::new(options, || 1);
     unavailable(provider.observe(&order(&down, 1)).await);
     let why = unavailable(provider.observe(&order(&down, 1)).await);
-    assert!(why.contains("is not asked again before"), "{why}");
+    assert!(why.contains("Calls resume within"), "{why}");
     provider.observe(&order(&up, 2)).await.unwrap();
 }
 
 #[tokio::test]
-async fn what_is_prepared() {
+async fn prepare_applies_all_objects() {
     let server = Apiserver::start().await;
     server.define(Kind::new("acme.example.com", "v1", "Widget", "widgets"));
     let (provider, mut order) = (provider(), order(&server, 1));
-    order.kept.insert(PULL_SECRET.into(), Secret::new("{\"auths\":{}}"));
+    order.persisted.insert(PULL_SECRET.into(), Secret::new("{\"auths\":{}}"));
     let mut settings = cluster::Kubernetes::default();
     settings.quota.set("cpu", "4".parse().unwrap());
     settings.quota.set("ram", "1Gi".parse().unwrap());
     settings.quota.set("gpu", "1".parse().unwrap());
-    order.with = told(settings);
+    order.with = with(settings);
     let why = going(provider.prepare(&order, &agent()).await);
-    assert_eq!(why, "The agent is being started.");
+    assert_eq!(why, "Starting the agent.");
 
-    let asked = server.asked();
-    let patches: Vec<_> = asked.iter().filter(|asked| asked.method == "PATCH").collect();
+    let requests = server.requests();
+    let patches: Vec<_> = requests.iter().filter(|request| request.method == "PATCH").collect();
     assert_eq!(patches.len(), 11);
     for patch in &patches {
         assert_eq!(patch.content_type, "application/apply-patch+yaml");
@@ -247,7 +248,7 @@ async fn what_is_prepared() {
     assert_eq!(pull["type"], "kubernetes.io/dockerconfigjson");
 
     let agent = get(&server, "apps", "deployments", AGENT);
-    assert!(!agent.to_string().contains(TOKEN), "the token is in the Secret alone");
+    assert!(!agent.to_string().contains(TOKEN), "only the Secret contains the token");
     let pod = &agent["spec"]["template"]["spec"];
     assert_eq!(pod["imagePullSecrets"], json!([{"name": "paddock-pull"}]));
     assert_eq!(
@@ -277,22 +278,22 @@ async fn what_is_prepared() {
 }
 
 #[tokio::test]
-async fn preparing_again_mends_and_tidies_and_changes_nothing_else() {
+async fn preparing_again_repairs_drift_and_deletes_stale_objects() {
     let server = Apiserver::start().await;
     let (provider, mut order) = (provider(), order(&server, 1));
     let mut settings = cluster::Kubernetes::default();
     settings.quota.set("cpu", "4".parse().unwrap());
-    order.with = told(settings);
-    order.kept.insert(PULL_SECRET.into(), Secret::new("{}"));
+    order.with = with(settings);
+    order.persisted.insert(PULL_SECRET.into(), Secret::new("{}"));
     prepared(&server, &provider, &order).await;
     let before = get(&server, "apps", "deployments", AGENT);
     prepared_again(&provider, &order).await;
-    assert_eq!(get(&server, "apps", "deployments", AGENT), before, "applied twice is applied once");
+    assert_eq!(get(&server, "apps", "deployments", AGENT), before, "apply is idempotent");
 
     let scaled = json!({"spec": {"replicas": 0}});
     server.controller().patch("apps", "deployments", NS, AGENT, &scaled);
-    order.with = told(cluster::Kubernetes::default());
-    order.kept.remove(PULL_SECRET);
+    order.with = with(cluster::Kubernetes::default());
+    order.persisted.remove(PULL_SECRET);
     let _ = provider.prepare(&order, &agent()).await.unwrap();
     assert_eq!(get(&server, "apps", "deployments", AGENT)["spec"]["replicas"], 1);
     for (plural, name) in
@@ -308,7 +309,7 @@ async fn prepared_again(provider: &Kubernetes, order: &Task) {
 }
 
 #[tokio::test]
-async fn why_the_agent_does_not_run() {
+async fn failing_agent_is_reported_with_its_cause() {
     let server = Apiserver::start().await;
     let (provider, order) = (provider(), order(&server, 1));
     going(provider.prepare(&order, &agent()).await);
@@ -321,17 +322,17 @@ async fn why_the_agent_does_not_run() {
     for (container, part) in [
         (
             waiting("ImagePullBackOff", "not found"),
-            "The agent's image registry.local/paddock:1 can't be pulled: not found.",
+            "Pulling the agent's image registry.local/paddock:1 failed: not found.",
         ),
         (
             waiting("CrashLoopBackOff", "back-off"),
-            "The agent ends with code 7 again and again (3 restarts)",
+            "The agent exits with code 7 repeatedly (3 restarts)",
         ),
         (
             waiting("CreateContainerConfigError", "no secret"),
             "CreateContainerConfigError: no secret.",
         ),
-        (waiting("ContainerCreating", ""), "The agent is being started."),
+        (waiting("ContainerCreating", ""), "Starting the agent."),
     ] {
         server.controller().pod(&deployment, "Pending", &container);
         let why = going(provider.prepare(&order, &agent()).await);
@@ -342,61 +343,58 @@ async fn why_the_agent_does_not_run() {
         "reason": "Unschedulable", "message": "0/1 nodes are available."}]}});
     server.controller().patch("", "pods", NS, &pod, &unplaced);
     let why = going(provider.prepare(&order, &agent()).await);
-    assert_eq!(why, "No node takes the agent: 0/1 nodes are available.");
+    assert_eq!(why, "The agent's pod is unschedulable: 0/1 nodes are available.");
     server.controller().remove("", "pods", NS, &pod);
     let failed = json!({"status": {"conditions": [{"type": "ReplicaFailure", "status": "True",
         "message": "exceeded quota"}]}});
     server.controller().patch("apps", "deployments", NS, AGENT, &failed);
     let why = going(provider.prepare(&order, &agent()).await);
-    assert_eq!(why, "The agent's pod can't be made: exceeded quota.");
+    assert_eq!(why, "Creating the agent's pod failed: exceeded quota.");
 }
 
 #[tokio::test]
-async fn a_namespace_of_another_cluster_is_not_taken_over() {
+async fn namespace_of_another_cluster_is_refused() {
     let server = Apiserver::start().await;
     let provider = provider();
     prepared(&server, &provider, &order(&server, 1)).await;
     let before = server.controller().list("", "secrets");
     let why = refused(provider.prepare(&order(&server, 2), &agent()).await);
-    assert!(why.contains("belongs to another cluster of Paddock"), "{why}");
+    assert!(why.contains("belongs to another Paddock cluster"), "{why}");
     let removed = provider.destroy(&order(&server, 2)).await.unwrap();
     assert!(matches!(removed, Progress::Done(())), "{removed:?}");
     assert_eq!(
         server.controller().list("", "secrets"),
         before,
-        "nothing of the other's was touched"
+        "objects of the other cluster are untouched"
     );
     assert!(server.controller().get("apps", "deployments", NS, AGENT).is_some());
     let mut own = order(&server, 3);
-    own.with = told(cluster::Kubernetes { namespace: "kube-system".into(), ..Default::default() });
+    own.with = with(cluster::Kubernetes { namespace: "kube-system".into(), ..Default::default() });
     assert!(
         refused(provider.prepare(&own, &agent()).await).contains("belongs to Kubernetes itself")
     );
 }
 
 #[tokio::test]
-async fn all_that_was_made_goes_and_is_waited_for() {
+async fn destroy_deletes_all_objects_and_waits_for_their_end() {
     let server = Apiserver::start().await;
     let (provider, order) = (provider(), order(&server, 1));
     prepared(&server, &provider, &order).await;
     let instance = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kind-1",
         "labels": {"paddock.dev/home": NS}}});
     server.controller().put("", "namespaces", instance);
-    server.linger(true);
-    assert_eq!(going(provider.destroy(&order).await), "The agent is being stopped.");
-    assert_eq!(going(provider.destroy(&order).await), "The agent is being stopped.");
-    // Its pods are gone, and then itself.
+    server.delay_deletions(true);
+    assert_eq!(going(provider.destroy(&order).await), "Stopping the agent.");
+    assert_eq!(going(provider.destroy(&order).await), "Stopping the agent.");
+    // Its pods end, and then the Deployment.
     server.controller().remove("apps", "deployments", NS, AGENT);
-    assert_eq!(
-        going(provider.destroy(&order).await),
-        "1 namespaces of instances are being removed."
-    );
+    assert_eq!(going(provider.destroy(&order).await), "Deleting 1 instance namespaces.");
     server.controller().finish("kind-1");
     let why = going(provider.destroy(&order).await);
-    assert_eq!(why, "The namespace paddock is being removed.");
-    // Until it is gone nobody can move in.
+    assert_eq!(why, "Deleting namespace paddock.");
+    // Until its deletion has finished, it can't be used again.
     let why = going(provider.prepare(&order, &agent()).await);
-    assert!(why.contains("is still being removed"), "{why}");
+    assert!(why.contains("Waiting for the deletion of namespace"), "{why}");
     going(provider.destroy(&order).await);
     server.controller().finish(NS);
     for _ in 0..2 {
@@ -413,7 +411,7 @@ async fn all_that_was_made_goes_and_is_waited_for() {
 }
 
 #[tokio::test]
-async fn a_namespace_that_was_there_before_stays() {
+async fn existing_namespace_is_retained() {
     let server = Apiserver::start().await;
     server.controller().namespace(NS);
     let theirs = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "theirs", "namespace": NS}});
@@ -424,10 +422,7 @@ async fn a_namespace_that_was_there_before_stays() {
         "labels": {"paddock.dev/replica": "x.0"}}});
     server.controller().put("batch", "jobs", left);
     going(provider.destroy(&order).await);
-    assert_eq!(
-        going(provider.destroy(&order).await),
-        "1 objects of deployments are being removed."
-    );
+    assert_eq!(going(provider.destroy(&order).await), "Deleting 1 objects of deployments.");
     let gone = provider.destroy(&order).await.unwrap();
     assert!(matches!(gone, Progress::Done(())), "{gone:?}");
     let namespace = server.controller().get("", "namespaces", "", NS).unwrap();
@@ -442,28 +437,54 @@ async fn a_namespace_that_was_there_before_stays() {
 }
 
 #[tokio::test]
-async fn faults_in_the_middle_are_made_up_for() {
+async fn server_whose_lease_was_taken_over_changes_no_object() {
+    let server = Apiserver::start().await;
+    let (provider, mut newer) = (provider(), order(&server, 1));
+    let stale = newer.clone();
+    newer.fence = stale.fence + 1;
+    prepared(&server, &provider, &stale).await;
+    let written =
+        |plural: &str| get(&server, "apps", plural, AGENT)["metadata"]["annotations"].clone();
+    assert_eq!(written("deployments"), json!({"paddock.dev/fence": stale.fence.to_string()}));
+    prepared_again(&provider, &newer).await;
+    assert_eq!(written("deployments"), json!({"paddock.dev/fence": newer.fence.to_string()}));
+
+    let before = get(&server, "apps", "deployments", AGENT);
+    let other = Access { image: "registry.local/paddock:0".into(), ..agent() };
+    for _ in 0..2 {
+        let why = unavailable(provider.prepare(&stale, &other).await);
+        assert!(why.contains("another Paddock server has taken over"), "{why}");
+        let why = unavailable(provider.destroy(&stale).await);
+        assert!(why.contains("another Paddock server has taken over"), "{why}");
+        // Also past the namespace, which is read first.
+        let old = json!({"metadata": {"annotations": {"paddock.dev/fence": "1"}}});
+        server.controller().patch("", "namespaces", "", NS, &old);
+    }
+    assert_eq!(get(&server, "apps", "deployments", AGENT), before);
+}
+
+#[tokio::test]
+async fn faults_during_prepare_are_retried() {
     let server = Apiserver::start().await;
     let (provider, order) = (provider(), order(&server, 1));
     for (part, how) in [
-        ("/secrets/", Misbehave::Status(409)),
-        ("/roles/", Misbehave::Busy(1)),
-        ("/serviceaccounts/", Misbehave::Status(500)),
-        ("/clusterroles/", Misbehave::Cut),
+        ("/secrets/", FaultKind::Status(409)),
+        ("/roles/", FaultKind::Busy(1)),
+        ("/serviceaccounts/", FaultKind::Status(500)),
+        ("/clusterroles/", FaultKind::Cut),
     ] {
         server.fault(Wrong::new("PATCH", part, 1, how));
         let answer = provider.prepare(&order, &agent()).await;
         assert!(answer.is_ok(), "{part}: {answer:?}");
         assert_eq!(server.faults_left(), 0, "{part}");
     }
-    server.fault(Wrong::new("PATCH", "/deployments/", 1, Misbehave::Status(422)));
+    server.fault(Wrong::new("PATCH", "/deployments/", 1, FaultKind::Status(422)));
     let why = refused(provider.prepare(&order, &agent()).await);
-    assert!(why.contains("refuses to apply the Deployment paddock-agent"), "{why}");
+    assert!(why.contains("refused to apply the Deployment paddock-agent"), "{why}");
     server.deny("patch", "apps", "deployments");
     let why = refused(provider.prepare(&order, &agent()).await);
     assert!(
-        why.contains("does not allow Paddock to apply the Deployment")
-            && why.contains("cannot patch"),
+        why.contains("denied permission to apply the Deployment") && why.contains("cannot patch"),
         "{why}"
     );
     assert!(!why.contains(TOKEN), "{why}");

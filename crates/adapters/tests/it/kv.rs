@@ -1,4 +1,4 @@
-//! Resources as `consul-kv` is told them, and the executor for a Consul of the test's own.
+//! Tasks for `consul-kv`, and the executor for a test's own Consul.
 
 use adapters::consul::{Consul, Options};
 use model::ResourceId;
@@ -8,18 +8,18 @@ use serde_json::{Map, Value, json};
 use crate::fake::prepare;
 use crate::patience::ANSWER_WITHIN;
 
-/// An executor that finds its Consul there.
+/// An executor for this Consul.
 pub(crate) fn executor(url: &str) -> Consul {
     Consul::new(options(url)).unwrap()
 }
 
-/// Options of one that is patient.
+/// Options with a long timeout.
 pub(crate) fn options(url: &str) -> Options {
     prepare();
-    Options { limit: ANSWER_WITHIN, ..Options::new(url) }
+    Options { timeout: ANSWER_WITHIN, ..Options::new(url) }
 }
 
-/// What an executor is told of a resource.
+/// A task of a resource.
 pub(crate) fn task(number: usize, with: &Value) -> Task {
     let id = |number: usize| format!("{number:019}0");
     let resource: ResourceId = id(number).parse().unwrap();
@@ -31,7 +31,7 @@ pub(crate) fn task(number: usize, with: &Value) -> Task {
     }
 }
 
-/// The result of a call that needs no time.
+/// The result of a call that must be done.
 pub(crate) fn done<T>(progress: Progress<T>) -> T {
     match progress {
         Progress::Done(done) => done,
@@ -39,18 +39,18 @@ pub(crate) fn done<T>(progress: Progress<T>) -> T {
     }
 }
 
-/// The next change of a resource that was made.
+/// The next change of an applied resource.
 pub(crate) fn next(task: &Task, with: &Value) -> Task {
     let applied = Some(task.with.clone());
     Task { applied, with: object(with), key: format!("{}+", task.key), ..task.clone() }
 }
 
-/// The same resource, once it was made.
-pub(crate) fn made(task: &Task) -> Task {
+/// The same resource after it was applied.
+pub(crate) fn applied(task: &Task) -> Task {
     Task { applied: Some(task.with.clone()), log: Log::default(), ..task.clone() }
 }
 
-/// The same as the server after the one that has it sees it.
+/// The same task on the server that takes over.
 pub(crate) fn taken_over(task: &Task) -> Task {
     Task { fence: task.fence + 1, log: Log::default(), ..task.clone() }
 }
@@ -70,25 +70,25 @@ pub(crate) fn many(count: usize, value: &str) -> Value {
     (0..count).map(|i| (format!("key/{i:03}"), Value::from(value))).collect::<Map<_, _>>().into()
 }
 
-/// Makes it, and that must be done at once.
+/// Applies, which must be done at once.
 pub(crate) async fn apply(executor: &impl Operation, task: &Task) -> Outcome {
     let applied = executor.apply(task).await;
     let Ok(Progress::Done(applied)) = applied else { panic!("{applied:?}") };
     applied
 }
 
-/// Takes it away, and that must be done at once.
+/// Destroys, which must be done at once.
 pub(crate) async fn destroy(executor: &impl Operation, task: &Task) {
     assert_eq!(executor.destroy(task).await, Ok(Progress::Done(())));
 }
 
-/// The sentence of a refusal.
+/// The message of a refusal.
 pub(crate) fn refused<T: std::fmt::Debug>(answer: Result<T, Fault>) -> String {
     let Err(Fault::Refused(why)) = answer else { panic!("{answer:?}") };
     why
 }
 
-/// The sentence of one that is not available.
+/// The message of an unavailable system.
 pub(crate) fn unavailable<T: std::fmt::Debug>(answer: Result<T, Fault>) -> String {
     let Err(Fault::Unavailable(why)) = answer else { panic!("{answer:?}") };
     why

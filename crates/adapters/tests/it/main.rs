@@ -1,14 +1,14 @@
-//! Adapters against real systems: up, down, slow, and answering garbage.
+//! Adapters against real systems: up, down, slow, and returning invalid responses.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
 mod bind;
-mod calls;
 mod canned;
 mod consul;
 mod consul_faults;
 mod cut;
 mod fake;
+mod http_calls;
 mod keycloak;
 mod kubernetes;
 mod kv;

@@ -1,4 +1,4 @@
-//! Tokens of a real provider, and tokens that somebody has tampered with.
+//! Tokens of a real provider, and forged tokens.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use adapters::sso::registration::{self, Provider};
 use base::{Clock, SystemClock};
 use data_encoding::BASE64URL_NOPAD as BASE64;
 use model::{Secret, Time};
-use port::{Client, Sso};
+use port::{Sso, SsoClient};
 use ring::hmac;
 use serde_json::{Value, json};
 use testing::programs::{INITIAL_TOKEN, OidcProvider, claims};
@@ -21,7 +21,7 @@ fn now() -> Time {
 }
 
 fn options(issuer: &str) -> Options {
-    Options { limit: ANSWER_WITHIN, ..Options::new(issuer) }
+    Options { timeout: ANSWER_WITHIN, ..Options::new(issuer) }
 }
 
 fn verifier(issuer: &str) -> Verifier {
@@ -29,31 +29,31 @@ fn verifier(issuer: &str) -> Verifier {
     Verifier::new(options(issuer)).unwrap()
 }
 
-async fn client(provider: &OidcProvider) -> Client {
+async fn client(provider: &OidcProvider) -> SsoClient {
     prepare();
     let issuer = Provider::Issuer(provider.issuer.clone());
     let options = registration::Options::new(issuer, Secret::new(INITIAL_TOKEN));
-    let options = registration::Options { limit: ANSWER_WITHIN, ..options };
+    let options = registration::Options { timeout: ANSWER_WITHIN, ..options };
     Registration::new(options).unwrap().create("canary-1").await.unwrap()
 }
 
-fn is_invalid(result: &Result<adapters::oidc::Claims, Denied>, word: &str) -> bool {
-    matches!(result, Err(Denied::Invalid(why)) if why.contains(word))
+fn is_invalid(result: &Result<adapters::oidc::Claims, Denied>, text: &str) -> bool {
+    matches!(result, Err(Denied::Invalid(why)) if why.contains(text))
 }
 
 #[tokio::test]
-async fn tokens_of_every_algorithm_are_accepted_for_their_audience_and_time() {
+async fn tokens_of_every_algorithm_are_accepted_for_their_audience_and_lifetime() {
     let provider = OidcProvider::start();
     let client = client(&provider).await;
     let verifier = verifier(&provider.issuer);
     for algorithm in ["RS256", "PS256", "ES256", "EdDSA"] {
         let token = provider.token(&client, algorithm).await.unwrap();
-        let said = verifier.verify(&token, now()).await.unwrap();
-        assert_eq!(said.issuer, provider.issuer);
-        assert_eq!(said.client_id.as_deref(), Some(&*client.id));
-        assert_eq!(said.username.as_deref(), Some("ann"));
-        assert_eq!(said.organization.as_deref(), Some("17"));
-        assert_eq!(said.roles, ["admin"]);
+        let claims = verifier.verify(&token, now()).await.unwrap();
+        assert_eq!(claims.issuer, provider.issuer);
+        assert_eq!(claims.client_id.as_deref(), Some(&*client.id));
+        assert_eq!(claims.username.as_deref(), Some("ann"));
+        assert_eq!(claims.organization.as_deref(), Some("17"));
+        assert_eq!(claims.roles, ["admin"]);
 
         let audience = Some(format!("urn:api:{algorithm}"));
         let strict = Verifier::new(Options { audience, ..options(&provider.issuer) }).unwrap();
@@ -70,7 +70,7 @@ async fn tokens_of_every_algorithm_are_accepted_for_their_audience_and_time() {
 }
 
 #[tokio::test]
-async fn tokens_that_were_tampered_with_are_denied() {
+async fn forged_tokens_are_denied() {
     let provider = OidcProvider::start();
     let client = client(&provider).await;
     let verifier = verifier(&provider.issuer);
@@ -79,9 +79,12 @@ async fn tokens_that_were_tampered_with_are_denied() {
         assert!(verifier.verify(&token, now()).await.is_ok());
         for forged in forgeries(&token) {
             let denied = verifier.verify(&forged, now()).await;
-            assert!(matches!(denied, Err(Denied::Invalid(_) | Denied::Foreign(_))), "{forged}");
+            assert!(
+                matches!(denied, Err(Denied::Invalid(_) | Denied::UnknownIssuer(_))),
+                "{forged}"
+            );
         }
-        for forged in signed_with_what_is_public(&provider, &token).await {
+        for forged in signed_with_public_data(&provider, &token).await {
             assert!(is_invalid(&verifier.verify(&forged, now()).await, "RS256"), "{forged}");
         }
     }
@@ -91,12 +94,12 @@ async fn tokens_that_were_tampered_with_are_denied() {
 fn forgeries(token: &str) -> Vec<String> {
     let parts: Vec<_> = token.split('.').collect();
     let (header, claims, signature) = (parts[0], parts[1], parts[2]);
-    let said = with(claims, &json!({"realm_access": {"roles": ["root"]}}));
+    let other_claims = with(claims, &json!({"realm_access": {"roles": ["root"]}}));
     let key = with(header, &json!({"kid": "other"}));
     let mut bytes = BASE64.decode(signature.as_bytes()).unwrap();
     bytes[9] ^= 1;
     let mut forged = vec![
-        format!("{header}.{said}.{signature}"),
+        format!("{header}.{other_claims}.{signature}"),
         format!("{header}.{claims}.{}", BASE64.encode(&bytes)),
         format!("{header}.{claims}.{}", BASE64.encode(&bytes[1..])),
         format!("{header}.{claims}."),
@@ -114,8 +117,8 @@ fn forgeries(token: &str) -> Vec<String> {
     forged
 }
 
-/// Tokens with a symmetric signature, made with all that an attacker could take for the key.
-async fn signed_with_what_is_public(provider: &OidcProvider, token: &str) -> Vec<String> {
+/// Tokens with a symmetric signature by public data that could be mistaken for the key.
+async fn signed_with_public_data(provider: &OidcProvider, token: &str) -> Vec<String> {
     let jwks: Value =
         http().get(format!("{}/jwks", provider.issuer)).send().await.unwrap().json().await.unwrap();
     let parts: Vec<_> = token.split('.').collect();
@@ -142,7 +145,7 @@ fn with(part: &str, change: &Value) -> String {
 }
 
 #[tokio::test]
-async fn an_issuer_with_new_keys_is_followed_and_its_old_tokens_are_denied() {
+async fn rotated_keys_are_fetched_and_old_tokens_denied() {
     let provider = OidcProvider::start();
     let verifier = verifier(&provider.issuer);
     let old = provider.token(&client(&provider).await, "ES256").await.unwrap();
@@ -159,7 +162,7 @@ async fn an_issuer_with_new_keys_is_followed_and_its_old_tokens_are_denied() {
 }
 
 #[tokio::test]
-async fn an_issuer_that_is_down_at_the_start_says_so_and_is_used_once_it_is_there() {
+async fn issuer_that_is_down_at_the_start_is_used_once_it_is_reachable() {
     let provider = OidcProvider::start();
     let token = provider.token(&client(&provider).await, "ES256").await.unwrap();
     let issuer = provider.issuer.clone();
@@ -172,7 +175,7 @@ async fn an_issuer_that_is_down_at_the_start_says_so_and_is_used_once_it_is_ther
         "port": port, "generation": 2, "rotates_tokens": true, "claims": claims(),
     }));
     let token = provider.token(&client(&provider).await, "ES256").await.unwrap();
-    // It is asked again a few seconds after the fault, not before.
+    // It is called again a few seconds after the fault, not before.
     while let Err(denied) = verifier.verify(&token, now()).await {
         assert!(matches!(denied, Denied::Unavailable(_)), "{denied:?}");
         tokio::time::sleep(Duration::from_millis(200)).await;
@@ -180,7 +183,7 @@ async fn an_issuer_that_is_down_at_the_start_says_so_and_is_used_once_it_is_ther
 }
 
 #[tokio::test]
-async fn among_several_issuers_the_token_says_which_and_others_are_foreign() {
+async fn token_selects_its_issuer_and_unknown_issuers_are_denied() {
     let (one, two, three) = (OidcProvider::start(), OidcProvider::start(), OidcProvider::start());
     prepare();
     let issuers = [&one, &two].map(|provider| options(&provider.issuer));
@@ -190,15 +193,15 @@ async fn among_several_issuers_the_token_says_which_and_others_are_foreign() {
         assert_eq!(verifiers.verify(&token, now()).await.unwrap().issuer, provider.issuer);
     }
     let token = three.token(&client(&three).await, "ES256").await.unwrap();
-    let posing = with(token.split('.').nth(1).unwrap(), &json!({"iss": one.issuer}));
+    let forged = with(token.split('.').nth(1).unwrap(), &json!({"iss": one.issuer}));
     let parts: Vec<_> = token.split('.').collect();
-    let posing = format!("{}.{posing}.{}", parts[0], parts[2]);
+    let forged = format!("{}.{forged}.{}", parts[0], parts[2]);
     assert!(
-        is_invalid(&verifiers.verify(&posing, now()).await, "signature"),
+        is_invalid(&verifiers.verify(&forged, now()).await, "signature"),
         "same kid, other key"
     );
-    for foreign in [&*token, "", "paddock-token", "a.b.c", "e30.e30.e30"] {
-        let denied = verifiers.verify(foreign, now()).await;
-        assert!(matches!(denied, Err(Denied::Foreign(_))), "{foreign}: {denied:?}");
+    for unknown in [&*token, "", "paddock-token", "a.b.c", "e30.e30.e30"] {
+        let denied = verifiers.verify(unknown, now()).await;
+        assert!(matches!(denied, Err(Denied::UnknownIssuer(_))), "{unknown}: {denied:?}");
     }
 }

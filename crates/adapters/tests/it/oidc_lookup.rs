@@ -1,4 +1,4 @@
-//! How often an issuer is asked, and what comes of answers that are none.
+//! How often an issuer's keys are fetched, and invalid responses.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use ring::signature::{Ed25519KeyPair, KeyPair};
 use serde_json::{Value, json};
 use tokio::time::{advance, pause, resume};
 
-use crate::fake::{Asked, Fake, Mood, prepare};
+use crate::fake::{Behavior, Fake, Received, prepare};
 
 const NOW: Time = Time(1_900_000_000_000_000);
 
@@ -25,9 +25,9 @@ impl Issuer {
         prepare();
         let (key, address) = (Arc::new(Mutex::new(1)), Arc::new(Mutex::new(String::new())));
         let (shared, own) = (key.clone(), address.clone());
-        let answer = move |asked: &Asked| {
+        let answer = move |request: &Received| {
             let issuer = own.lock().unwrap().clone();
-            match &*asked.path {
+            match &*request.path {
                 "/.well-known/openid-configuration" => {
                     (200, json!({"issuer": issuer, "jwks_uri": format!("{issuer}/keys")}))
                 }
@@ -41,10 +41,10 @@ impl Issuer {
     }
 
     fn verifier(&self, limit: Duration) -> Verifier {
-        Verifier::new(Options { limit, ..Options::new(&self.fake.address) }).unwrap()
+        Verifier::new(Options { timeout: limit, ..Options::new(&self.fake.address) }).unwrap()
     }
 
-    /// A token that is signed with that key.
+    /// A token signed with that key.
     fn token(&self, key: u8) -> String {
         self.with(&json!({"alg": "EdDSA", "kid": format!("key-{key}")}), key)
     }
@@ -57,9 +57,13 @@ impl Issuer {
         format!("{signed}.{}", BASE64.encode(signature.as_ref()))
     }
 
-    /// How often the keys were asked for.
-    fn asked(&self) -> usize {
-        self.fake.asked().iter().filter(|asked| asked.ends_with("/openid-configuration")).count()
+    /// How often the keys were fetched.
+    fn fetches(&self) -> usize {
+        self.fake
+            .received()
+            .iter()
+            .filter(|request| request.ends_with("/openid-configuration"))
+            .count()
     }
 }
 
@@ -79,7 +83,7 @@ fn published(key: u8) -> Value {
     ]})
 }
 
-/// Lets time pass, without a pause in what is real.
+/// Advances the time without waiting.
 async fn pass(time: Duration) {
     pause();
     advance(time).await;
@@ -91,50 +95,50 @@ fn is_invalid(result: &Result<Claims, Denied>) -> bool {
 }
 
 #[tokio::test]
-async fn a_flood_of_unknown_keys_costs_one_question_a_minute() {
+async fn unknown_keys_cause_one_fetch_per_minute() {
     let issuer = Issuer::start().await;
     let verifier = issuer.verifier(Duration::from_secs(30));
     assert!(verifier.verify(&issuer.token(1), NOW).await.is_ok());
-    assert_eq!(issuer.asked(), 1);
+    assert_eq!(issuer.fetches(), 1);
     for key in 2..50 {
         assert!(is_invalid(&verifier.verify(&issuer.token(key), NOW).await));
     }
-    assert_eq!(issuer.asked(), 2, "once for all of them");
+    assert_eq!(issuer.fetches(), 2, "once for all of them");
     *issuer.key.lock().unwrap() = 9;
     assert!(is_invalid(&verifier.verify(&issuer.token(9), NOW).await), "in the same minute");
     pass(Duration::from_secs(61)).await;
     assert!(verifier.verify(&issuer.token(9), NOW).await.is_ok());
-    assert_eq!(issuer.asked(), 3);
+    assert_eq!(issuer.fetches(), 3);
 }
 
 #[tokio::test]
-async fn keys_are_asked_for_every_hour_and_old_ones_serve_while_the_issuer_is_down() {
+async fn keys_are_refreshed_hourly_and_old_ones_used_while_the_issuer_is_down() {
     let issuer = Issuer::start().await;
     let verifier = issuer.verifier(Duration::from_secs(30));
     assert!(verifier.verify(&issuer.token(1), NOW).await.is_ok());
     pass(Duration::from_mins(59)).await;
     assert!(verifier.verify(&issuer.token(1), NOW).await.is_ok());
-    assert_eq!(issuer.asked(), 1);
+    assert_eq!(issuer.fetches(), 1);
 
-    issuer.fake.be(Mood::Status(500));
+    issuer.fake.set(Behavior::Status(500));
     pass(Duration::from_mins(2)).await;
     for _ in 0..9 {
-        assert!(verifier.verify(&issuer.token(1), NOW).await.is_ok(), "the old keys serve");
+        assert!(verifier.verify(&issuer.token(1), NOW).await.is_ok(), "the old keys are used");
         let unknown = verifier.verify(&issuer.token(2), NOW).await;
         assert!(matches!(unknown, Err(Denied::Unavailable(_))), "{unknown:?}");
     }
-    assert_eq!(issuer.asked(), 2, "once in this minute");
+    assert_eq!(issuer.fetches(), 2, "once in this minute");
 
-    issuer.fake.be(Mood::Fine);
+    issuer.fake.set(Behavior::Normal);
     *issuer.key.lock().unwrap() = 2;
     pass(Duration::from_secs(61)).await;
     assert!(is_invalid(&verifier.verify(&issuer.token(1), NOW).await), "it was withdrawn");
     assert!(verifier.verify(&issuer.token(2), NOW).await.is_ok());
-    assert_eq!(issuer.asked(), 3);
+    assert_eq!(issuer.fetches(), 3);
 }
 
 #[tokio::test]
-async fn many_at_once_ask_once() {
+async fn concurrent_verifications_fetch_once() {
     let issuer = Issuer::start().await;
     let verifier = Arc::new(issuer.verifier(Duration::from_secs(30)));
     let tasks: Vec<_> = (0..50)
@@ -148,39 +152,42 @@ async fn many_at_once_ask_once() {
         good += usize::from(task.await.unwrap());
     }
     assert_eq!(good, 25);
-    assert_eq!(issuer.asked(), 2, "for the keys, and for the unknown one");
+    assert_eq!(issuer.fetches(), 2, "for the keys, and for the unknown one");
 }
 
 #[tokio::test]
-async fn an_issuer_that_is_slow_or_confused_is_unavailable_and_asked_seldom() {
+async fn failing_issuer_is_unavailable_and_called_rarely() {
     let issuer = Issuer::start().await;
-    for (mood, sentence) in [
-        (Mood::Slow, "did not answer within"),
-        (Mood::Garbage, "make no sense"),
-        (Mood::Endless, "no end"),
-        (Mood::Status(404), "404"),
-        (Mood::Status(503), "503"),
+    for (behavior, message) in [
+        (Behavior::Slow, "did not answer within"),
+        (Behavior::Garbage, "invalid response"),
+        (Behavior::Endless, "larger than 1 MiB"),
+        (Behavior::Status(404), "404"),
+        (Behavior::Status(503), "503"),
     ] {
-        issuer.fake.be(mood);
-        let before = issuer.asked();
-        let verifier =
-            issuer.verifier(Duration::from_millis(if mood == Mood::Slow { 300 } else { 30_000 }));
+        issuer.fake.set(behavior);
+        let before = issuer.fetches();
+        let verifier = issuer.verifier(Duration::from_millis(if behavior == Behavior::Slow {
+            300
+        } else {
+            30_000
+        }));
         for _ in 0..9 {
             let denied = verifier.verify(&issuer.token(1), NOW).await.unwrap_err();
             let Denied::Unavailable(why) = &denied else { panic!("{denied:?}") };
-            assert!(why.contains(sentence), "{why}");
+            assert!(why.contains(message), "{why}");
         }
-        assert_eq!(issuer.asked(), before + 1);
-        if mood != Mood::Slow {
-            issuer.fake.be(Mood::Fine);
+        assert_eq!(issuer.fetches(), before + 1);
+        if behavior != Behavior::Slow {
+            issuer.fake.set(Behavior::Normal);
             pass(Duration::from_secs(6)).await;
-            assert!(verifier.verify(&issuer.token(1), NOW).await.is_ok(), "it recovers by itself");
+            assert!(verifier.verify(&issuer.token(1), NOW).await.is_ok(), "it recovers");
         }
     }
 }
 
 #[tokio::test]
-async fn what_a_header_may_say_and_what_not() {
+async fn header_fields_are_validated() {
     let issuer = Issuer::start().await;
     let verifier = issuer.verifier(Duration::from_secs(30));
     for (header, is_good) in [
@@ -205,9 +212,10 @@ async fn what_a_header_may_say_and_what_not() {
 }
 
 #[tokio::test]
-async fn another_issuers_documents_are_not_believed() {
+async fn discovery_document_of_another_issuer_is_rejected() {
     prepare();
-    let answer = |_: &Asked| (200, json!({"issuer": "https://evil", "jwks_uri": "https://evil/k"}));
+    let answer =
+        |_: &Received| (200, json!({"issuer": "https://evil", "jwks_uri": "https://evil/k"}));
     let fake = Fake::start(answer).await;
     let issuer = Issuer { fake, key: Arc::default() };
     let denied = issuer.verifier(Duration::from_secs(30)).verify(&issuer.token(1), NOW).await;

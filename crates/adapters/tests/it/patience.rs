@@ -1,4 +1,4 @@
-//! Guards and time as tests need them.
+//! Guards and timeouts for tests.
 
 use base::{Clock as _, SystemClock};
 use std::sync::Arc;
@@ -8,18 +8,18 @@ use adapters::guard::{Guard, Options};
 use model::Time;
 use port::Fault;
 
-/// How long something may take to come right again.
+/// How long a recovery may take.
 const LIMIT: Duration = Duration::from_mins(2);
 
-/// How long a call of a real system may take, on a machine that has much else to do.
+/// The timeout of a call to a real system on a loaded machine.
 pub(crate) const ANSWER_WITHIN: Duration = Duration::from_mins(1);
 
-/// A guard that gives up soon.
+/// A guard with short delays.
 pub(crate) fn guard(name: &str, timeout: Duration) -> Arc<Guard> {
     let options = Options {
         attempts: 2,
-        first_delay: Duration::from_millis(10),
-        longest_delay: Duration::from_millis(20),
+        base_delay: Duration::from_millis(10),
+        max_delay: Duration::from_millis(20),
         timeout,
         failures_to_open: 2,
         open_for: Duration::from_millis(200),
@@ -27,16 +27,16 @@ pub(crate) fn guard(name: &str, timeout: Duration) -> Arc<Guard> {
     Arc::new(Guard::new(name, options, || 7))
 }
 
-/// The time now: real servers have the real one.
+/// The current time, as real servers need it.
 pub(crate) fn now() -> Time {
     SystemClock.now()
 }
 
-/// Asks until the answer is good: what was down comes back by itself.
-pub(crate) async fn eventually<T>(mut ask: impl AsyncFnMut() -> Result<T, Fault>) -> T {
+/// Calls until it succeeds: a failed system recovers.
+pub(crate) async fn eventually<T>(mut call: impl AsyncFnMut() -> Result<T, Fault>) -> T {
     let began = base::monotonic();
     loop {
-        match ask().await {
+        match call().await {
             Ok(answer) => return answer,
             Err(Fault::Unavailable(reason)) => assert!(began.elapsed() < LIMIT, "still: {reason}"),
             Err(other) => panic!("refused: {other}"),
@@ -45,16 +45,16 @@ pub(crate) async fn eventually<T>(mut ask: impl AsyncFnMut() -> Result<T, Fault>
     }
 }
 
-/// Asks until the guard leaves the system alone; all that it said.
-pub(crate) async fn until_open<T>(mut ask: impl AsyncFnMut() -> Result<T, Fault>) -> Vec<String> {
-    let mut said = Vec::new();
-    while !said.last().is_some_and(|last: &String| last.contains("is not asked again before")) {
-        assert!(said.len() < 10, "the breaker does not open: {said:?}");
-        match ask().await {
-            Err(Fault::Unavailable(reason)) => said.push(reason),
+/// Calls until the circuit breaker opens; returns all messages.
+pub(crate) async fn until_open<T>(mut call: impl AsyncFnMut() -> Result<T, Fault>) -> Vec<String> {
+    let mut messages = Vec::new();
+    while !messages.last().is_some_and(|last: &String| last.contains("Calls resume within")) {
+        assert!(messages.len() < 10, "the breaker does not open: {messages:?}");
+        match call().await {
+            Err(Fault::Unavailable(reason)) => messages.push(reason),
             Err(other) => panic!("refused: {other}"),
             Ok(_) => panic!("it works"),
         }
     }
-    said
+    messages
 }

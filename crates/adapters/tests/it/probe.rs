@@ -1,4 +1,4 @@
-//! Looks whether addresses answer, against servers inside the test.
+//! HTTP health checks, against servers in the test.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -9,33 +9,37 @@ use adapters::web::Options;
 use port::Probe;
 use serde_json::Value;
 
-use crate::fake::{Fake, Mood, prepare};
+use crate::fake::{Behavior, Fake, prepare};
 use crate::kv::{refused, unavailable};
 use crate::patience::ANSWER_WITHIN;
 
 fn probe() -> HttpProbe {
-    within(ANSWER_WITHIN)
+    with_timeout(ANSWER_WITHIN)
 }
 
-fn within(limit: Duration) -> HttpProbe {
+fn with_timeout(timeout: Duration) -> HttpProbe {
     prepare();
-    HttpProbe::within(Options::default(), limit).unwrap()
+    HttpProbe::with_timeout(Options::default(), timeout).unwrap()
 }
 
 #[tokio::test]
-async fn the_status_is_given_as_it_is_and_no_redirect_is_followed() {
+async fn status_is_returned_and_redirects_are_not_followed() {
     let fake = Fake::start(|_| (200, Value::Null)).await;
     let probe = probe();
     assert_eq!(probe.get(&fake.address).await, Ok(200));
     for status in [204, 301, 302, 307, 401, 404, 500, 503] {
-        fake.be(Mood::Status(status));
+        fake.set(Behavior::Status(status));
         assert_eq!(probe.get(&format!("{}/up", fake.address)).await, Ok(status));
     }
-    assert!(fake.asked()[1..].iter().all(|asked| asked == "GET /up"), "{:?}", fake.asked());
+    assert!(
+        fake.received()[1..].iter().all(|request| request == "GET /up"),
+        "{:?}",
+        fake.received()
+    );
 }
 
 #[tokio::test]
-async fn the_body_is_not_waited_for() {
+async fn body_is_not_read() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     std::thread::spawn(move || {
@@ -48,28 +52,28 @@ async fn the_body_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn what_is_down_slow_or_garbage_is_unavailable() {
+async fn unreachable_or_slow_url_is_unavailable() {
     let fake = Fake::start(|_| (200, Value::Null)).await;
-    fake.be(Mood::Slow);
-    let hasty = within(Duration::from_millis(300));
+    fake.set(Behavior::Slow);
+    let hasty = with_timeout(Duration::from_millis(300));
     let why = unavailable(hasty.get(&format!("{}/?secret=1", fake.address)).await);
     assert_eq!(why, format!("{}/ did not answer within 300ms", fake.address));
-    let nobody = format!("http://127.0.0.1:{}/", testing::programs::free_port());
-    let why = unavailable(probe().get(&nobody).await);
-    assert!(why.starts_with(&format!("{nobody} can't be reached: ")), "{why}");
+    let unreachable = format!("http://127.0.0.1:{}/", testing::programs::free_port());
+    let why = unavailable(probe().get(&unreachable).await);
+    assert!(why.starts_with(&format!("{unreachable} is unreachable: ")), "{why}");
     let why = unavailable(probe().get("http://no-such-host.invalid/").await);
-    assert!(why.starts_with("http://no-such-host.invalid/ can't be reached: "), "{why}");
+    assert!(why.starts_with("http://no-such-host.invalid/ is unreachable: "), "{why}");
 }
 
 #[tokio::test]
-async fn only_addresses_that_may_be_asked_are() {
+async fn only_permitted_urls_are_probed() {
     let fake = Fake::start(|_| (200, Value::Null)).await;
     for url in ["", "shop", "ftp://host/", "file:///etc/passwd", "http://u:p@host/"] {
         let why = refused(probe().get(url).await);
-        assert!(why.contains("can't be looked at: it must"), "{why}");
+        assert!(why.contains("invalid health check URL") && why.contains(": must"), "{why}");
     }
-    assert!(refused(probe().get("http://169.254.169.254/").await).contains("must not be asked"));
+    assert!(refused(probe().get("http://169.254.169.254/").await).contains("is not permitted"));
     let strict = HttpProbe::new(Options { allow_private: false }).unwrap();
     assert!(refused(strict.get(&fake.address).await).contains("public ones only"));
-    assert_eq!(fake.asked(), Vec::<String>::new());
+    assert_eq!(fake.received(), Vec::<String>::new());
 }

@@ -1,4 +1,4 @@
-//! Metrics from a real Prometheus, and from servers that only look like one.
+//! Metrics from a real Prometheus, and from fakes.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -18,21 +18,21 @@ const MINUTE: Duration = Duration::from_mins(1);
 
 fn options(url: &str) -> Options {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    Options { url: url.into(), token: None, timeout: MINUTE, most_bytes: 1 << 20 }
+    Options { url: url.into(), token: None, timeout: MINUTE, max_response_bytes: 1 << 20 }
 }
 
 fn client(url: &str) -> Prometheus {
     Prometheus::new(options(url)).unwrap()
 }
 
-/// A Prometheus that watches one target, which may run or not.
+/// A Prometheus that scrapes one target, which may run or not.
 struct Watcher {
     folder: TempDir,
     port: u16,
 }
 
 impl Watcher {
-    fn of(target: &str) -> Self {
+    fn new(target: &str) -> Self {
         let folder = TempDir::with_prefix("paddock-prometheus-").unwrap();
         let target = target.trim_start_matches("http://");
         let configuration = format!(
@@ -64,8 +64,8 @@ fn zoo() -> String {
 }
 
 #[tokio::test]
-async fn what_was_scraped_is_told_at_a_time_over_time_and_as_text() {
-    let watcher = Watcher::of(&zoo());
+async fn scraped_values_are_returned_by_all_queries() {
+    let watcher = Watcher::new(&zoo());
     let _running = watcher.start();
     let metrics = client(&format!("http://{}/", watcher.address()));
     let found = eventually(async || match metrics.query("animals{kind=\"emu\"}", now()).await? {
@@ -85,7 +85,7 @@ async fn what_was_scraped_is_told_at_a_time_over_time_and_as_text() {
     for one in &series {
         let times: Vec<_> = one.points.iter().map(|point| point.at).collect();
         assert!(!times.is_empty() && times.is_sorted());
-        // It has milliseconds where we have microseconds.
+        // Prometheus has a resolution of milliseconds.
         let (start, end) = (start - MILLISECOND, end + MILLISECOND);
         assert!(times.iter().all(|at| *at >= start && *at <= end), "{times:?}");
     }
@@ -95,16 +95,13 @@ async fn what_was_scraped_is_told_at_a_time_over_time_and_as_text() {
     assert_eq!(metrics.query("vector(1) * 2", now()).await.unwrap().len(), 1);
 
     let wrong = metrics.query("animals{", now()).await;
-    assert!(
-        matches!(&wrong, Err(Fault::Refused(said)) if said.contains("parse error")),
-        "{wrong:?}"
-    );
+    assert!(matches!(&wrong, Err(Fault::Refused(why)) if why.contains("parse error")), "{wrong:?}");
     assert!(matches!(metrics.query("animals[1m]", now()).await, Err(Fault::Refused(_))));
 }
 
 #[tokio::test]
-async fn down_dead_slow_or_confused_it_comes_back() {
-    let watcher = Watcher::of(&zoo());
+async fn failing_prometheus_recovers() {
+    let watcher = Watcher::new(&zoo());
     let gate = Gate::before(watcher.address());
     let metrics = client(&format!("http://{}", gate.address));
     let hasty = Options {
@@ -113,7 +110,7 @@ async fn down_dead_slow_or_confused_it_comes_back() {
     };
     let hasty = Prometheus::new(hasty).unwrap();
     let down = client(&format!("http://{}", watcher.address())).query("up", now()).await;
-    assert!(matches!(&down, Err(Fault::Unavailable(said)) if said.contains("can't be reached")));
+    assert!(matches!(&down, Err(Fault::Unavailable(why)) if why.contains("is unreachable")));
 
     for _ in 0..2 {
         let running = watcher.start();
@@ -121,7 +118,7 @@ async fn down_dead_slow_or_confused_it_comes_back() {
         gate.set(Mode::Stall);
         let slow = hasty.query("up", now()).await;
         assert!(
-            matches!(&slow, Err(Fault::Unavailable(said)) if said.contains("within 100ms")),
+            matches!(&slow, Err(Fault::Unavailable(why)) if why.contains("within 100ms")),
             "{slow:?}"
         );
         for garbage in
@@ -138,36 +135,36 @@ async fn down_dead_slow_or_confused_it_comes_back() {
 }
 
 #[tokio::test]
-async fn an_answer_without_end_is_not_read_to_its_end() {
+async fn response_above_the_size_limit_is_not_read() {
     let url = canned::serve(|_| (200, "x".repeat(3 << 20)));
-    let said = client(&url).federate(&["up"]).await;
+    let result = client(&url).federate(&["up"]).await;
     assert!(
-        matches!(&said, Err(Fault::Unavailable(said)) if said.contains("more than 1048576 bytes"))
+        matches!(&result, Err(Fault::Unavailable(why)) if why.contains("larger than 1048576 bytes"))
     );
 }
 
 #[tokio::test]
-async fn what_goes_wrong_is_told_apart() {
+async fn failures_are_classified() {
     let cases = [
-        (401, "", true, "check the token"),
-        (403, "", true, "check the token"),
+        (401, "", true, "Check the token"),
+        (403, "", true, "Check the token"),
         (422, r#"{"status":"error","errorType":"execution","error":"too many"}"#, true, "too many"),
         (400, "<html>", true, "400"),
         (404, "", false, "404"),
         (503, "", false, "503"),
         (302, "", false, "302"),
-        (200, "<html>It works!</html>", false, "makes no sense"),
+        (200, "<html>It works!</html>", false, "invalid response"),
         (
             200,
             r#"{"status":"success","data":{"resultType":"matrix","result":7}}"#,
             false,
-            "makes no sense",
+            "invalid response",
         ),
         (
             200,
             r#"{"status":"success","data":{"resultType":"string","result":[1,"x"]}}"#,
             false,
-            "makes no sense",
+            "invalid response",
         ),
     ];
     for (status, body, is_refused, expected) in cases {
@@ -175,9 +172,9 @@ async fn what_goes_wrong_is_told_apart() {
         let options = Options { token: Some(Secret::new("hidden")), ..options(&url) };
         let fault = Prometheus::new(options).unwrap().query("up", now()).await.unwrap_err();
         assert_eq!(matches!(fault, Fault::Refused(_)), is_refused, "{status} {fault}");
-        let said = fault.to_string();
-        assert!(said.contains(expected) && !said.contains("hidden"), "{said}");
+        let message = fault.to_string();
+        assert!(message.contains(expected) && !message.contains("hidden"), "{message}");
     }
     let bad = Prometheus::new(options("prometheus:9090"));
-    assert!(matches!(bad, Err(Fault::Refused(said)) if said.contains("“prometheus:9090”")));
+    assert!(matches!(bad, Err(Fault::Refused(why)) if why.contains("“prometheus:9090”")));
 }

@@ -1,4 +1,5 @@
-//! Providers that do what the RFCs allow and the real one does not, and faults in the middle.
+//! Providers with behavior that the RFCs permit and the real one does not have, and faults in
+//! between.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -10,95 +11,96 @@ use model::Secret;
 use port::{Fault, Sso};
 use serde_json::{Value, json};
 
-use crate::fake::{Asked, Fake, Mood, prepare};
+use crate::fake::{Behavior, Fake, Received, prepare};
 
-/// What a provider keeps, and what it does to those who change a client.
+/// The state and behavior of a provider.
 #[derive(Default)]
-struct Book {
+struct State {
     address: String,
-    clients: BTreeMap<String, Kept>,
-    made: usize,
+    clients: BTreeMap<String, Entry>,
+    created: usize,
     changes: Changes,
-    /// How many creations are still accepted, if that is limited.
-    room: Option<usize>,
+    /// How many more clients can be created, if limited.
+    capacity: Option<usize>,
     refuses_removal: bool,
     manages: bool,
 }
 
-/// What comes of a change.
+/// The effect of an update.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
 enum Changes {
     #[default]
-    KeepTheSecret,
-    RenewTheSecret,
-    AreRefused,
+    KeepSecret,
+    RenewSecret,
+    Refused,
 }
 
-struct Kept {
+struct Entry {
     secret: usize,
     token: usize,
 }
 
-type Shared = Arc<Mutex<Book>>;
+type Shared = Arc<Mutex<State>>;
 
 async fn provider() -> (Fake, Shared) {
     prepare();
-    let book: Shared = Arc::new(Mutex::new(Book { manages: true, ..Book::default() }));
-    let shared = book.clone();
-    let fake = Fake::start(move |asked| shared.lock().unwrap().answer(asked)).await;
-    book.lock().unwrap().address.clone_from(&fake.address);
-    (fake, book)
+    let state: Shared = Arc::new(Mutex::new(State { manages: true, ..State::default() }));
+    let shared = state.clone();
+    let fake = Fake::start(move |request| shared.lock().unwrap().answer(request)).await;
+    state.lock().unwrap().address.clone_from(&fake.address);
+    (fake, state)
 }
 
 fn at(fake: &Fake) -> Registration {
-    within(fake, Duration::from_secs(30))
+    with_timeout(fake, Duration::from_secs(30))
 }
 
-fn within(fake: &Fake, limit: Duration) -> Registration {
+fn with_timeout(fake: &Fake, limit: Duration) -> Registration {
     let provider = Provider::Endpoint(format!("{}/reg", fake.address));
-    Registration::new(Options { limit, ..Options::new(provider, Secret::new("initial")) }).unwrap()
+    Registration::new(Options { timeout: limit, ..Options::new(provider, Secret::new("initial")) })
+        .unwrap()
 }
 
-impl Book {
-    fn answer(&mut self, asked: &Asked) -> (u16, Value) {
-        match asked.route() {
-            ("POST", path) if path == ["reg"] => self.create(asked),
-            (method, path) if path.len() == 2 => self.manage(method, path[1], asked),
+impl State {
+    fn answer(&mut self, request: &Received) -> (u16, Value) {
+        match request.route() {
+            ("POST", path) if path == ["reg"] => self.create(request),
+            (method, path) if path.len() == 2 => self.manage(method, path[1], request),
             _ => (404, Value::Null),
         }
     }
 
-    fn create(&mut self, asked: &Asked) -> (u16, Value) {
-        assert_eq!(asked.header("authorization"), "Bearer initial");
-        assert_eq!(asked.body["grant_types"], json!(["client_credentials"]));
-        match self.room.as_mut() {
+    fn create(&mut self, request: &Received) -> (u16, Value) {
+        assert_eq!(request.header("authorization"), "Bearer initial");
+        assert_eq!(request.body["grant_types"], json!(["client_credentials"]));
+        match self.capacity.as_mut() {
             Some(0) => return (503, Value::Null),
-            Some(room) => *room -= 1,
+            Some(capacity) => *capacity -= 1,
             None => {}
         }
-        self.made += 1;
-        let id = format!("c{}", self.made);
-        self.clients.insert(id.clone(), Kept { secret: self.made * 100, token: 1 });
-        (201, self.shown(&id))
+        self.created += 1;
+        let id = format!("c{}", self.created);
+        self.clients.insert(id.clone(), Entry { secret: self.created * 100, token: 1 });
+        (201, self.representation(&id))
     }
 
-    fn shown(&self, id: &str) -> Value {
-        let kept = &self.clients[id];
+    fn representation(&self, id: &str) -> Value {
+        let entry = &self.clients[id];
         let mut shown = json!({
-            "client_id": id, "client_secret": format!("secret-{}", kept.secret),
-            "client_secret_expires_at": 0,
-        });
+        "client_id": id, "client_secret": format!("secret-{}", entry.secret),
+                "client_secret_expires_at": 0,
+            });
         if self.manages {
             shown["registration_client_uri"] = json!(format!("{}/reg/{id}", self.address));
-            shown["registration_access_token"] = json!(format!("token-{}", kept.token));
+            shown["registration_access_token"] = json!(format!("token-{}", entry.token));
         }
         shown
     }
 
-    fn manage(&mut self, method: &str, id: &str, asked: &Asked) -> (u16, Value) {
+    fn manage(&mut self, method: &str, id: &str, request: &Received) -> (u16, Value) {
         let (changes, refuses) = (self.changes, self.refuses_removal);
-        let Some(kept) = self.clients.get_mut(id) else { return (401, Value::Null) };
-        if asked.header("authorization") != format!("Bearer token-{}", kept.token) {
+        let Some(entry) = self.clients.get_mut(id) else { return (401, Value::Null) };
+        if request.header("authorization") != format!("Bearer token-{}", entry.token) {
             return (401, Value::Null);
         }
         match method {
@@ -107,116 +109,116 @@ impl Book {
                 self.clients.remove(id);
                 (204, Value::Null)
             }
-            "PUT" if changes == Changes::AreRefused => (405, Value::Null),
+            "PUT" if changes == Changes::Refused => (405, Value::Null),
             "PUT" => {
-                assert_eq!(asked.body["client_id"], id);
-                assert!(asked.body.get("registration_access_token").is_none());
-                kept.secret += usize::from(changes == Changes::RenewTheSecret);
-                kept.token += 1;
-                (200, self.shown(id))
+                assert_eq!(request.body["client_id"], id);
+                assert!(request.body.get("registration_access_token").is_none());
+                entry.secret += usize::from(changes == Changes::RenewSecret);
+                entry.token += 1;
+                (200, self.representation(id))
             }
             _ => {
-                kept.token += 1;
-                (200, self.shown(id))
+                entry.token += 1;
+                (200, self.representation(id))
             }
         }
     }
 }
 
 #[tokio::test]
-async fn a_provider_that_gives_new_secrets_keeps_the_client() {
-    let (fake, book) = provider().await;
-    book.lock().unwrap().changes = Changes::RenewTheSecret;
+async fn client_is_retained_if_the_provider_renews_its_secret() {
+    let (fake, state) = provider().await;
+    state.lock().unwrap().changes = Changes::RenewSecret;
     let sso = at(&fake);
     let made = sso.create("one").await.unwrap();
     let rotated = sso.rotate(&made).await.unwrap();
     assert_eq!((&*rotated.id, rotated.secret.reveal()), ("c1", "secret-101"));
-    assert_eq!(book.lock().unwrap().made, 1, "no other client was needed");
+    assert_eq!(state.lock().unwrap().created, 1, "no other client was needed");
     let found = sso.find(&rotated).await.unwrap().unwrap();
     assert_eq!(found.secret, rotated.secret);
     assert_ne!(found.handle, rotated.handle, "the newest token is in it");
-    sso.remove(&found).await.unwrap();
-    assert!(book.lock().unwrap().clients.is_empty());
+    sso.delete(&found).await.unwrap();
+    assert!(state.lock().unwrap().clients.is_empty());
 }
 
 #[tokio::test]
-async fn a_provider_that_changes_no_clients_gets_another_one() {
-    let (fake, book) = provider().await;
-    book.lock().unwrap().changes = Changes::AreRefused;
+async fn client_is_replaced_if_the_provider_refuses_updates() {
+    let (fake, state) = provider().await;
+    state.lock().unwrap().changes = Changes::Refused;
     let sso = at(&fake);
     let made = sso.create("one").await.unwrap();
     let rotated = sso.rotate(&made).await.unwrap();
     assert_eq!(rotated.id, "c2");
-    assert_eq!(book.lock().unwrap().clients.keys().collect::<Vec<_>>(), ["c2"]);
+    assert_eq!(state.lock().unwrap().clients.keys().collect::<Vec<_>>(), ["c2"]);
 }
 
 #[tokio::test]
-async fn a_former_client_that_could_not_be_removed_is_removed_later() {
+async fn replaced_client_that_was_not_deleted_is_deleted_later() {
     for later in ["find", "rotate", "remove"] {
-        let (fake, book) = provider().await;
+        let (fake, state) = provider().await;
         let sso = at(&fake);
         let made = sso.create("one").await.unwrap();
-        book.lock().unwrap().refuses_removal = true;
+        state.lock().unwrap().refuses_removal = true;
         let rotated = sso.rotate(&made).await.unwrap();
-        assert_eq!(book.lock().unwrap().clients.len(), 2);
-        let still = sso.remove(&rotated).await.unwrap_err();
-        assert!(still.to_string().contains("a former client of one"), "{still}");
-        book.lock().unwrap().refuses_removal = false;
+        assert_eq!(state.lock().unwrap().clients.len(), 2);
+        let fault = sso.delete(&rotated).await.unwrap_err();
+        assert!(fault.to_string().contains("a replaced client of one"), "{fault}");
+        state.lock().unwrap().refuses_removal = false;
         let left = match later {
             "find" => vec![sso.find(&rotated).await.unwrap().unwrap().id],
             "rotate" => vec![sso.rotate(&rotated).await.unwrap().id],
-            _ => sso.remove(&rotated).await.map(|()| vec![]).unwrap(),
+            _ => sso.delete(&rotated).await.map(|()| vec![]).unwrap(),
         };
-        assert_eq!(book.lock().unwrap().clients.keys().collect::<Vec<_>>(), Vec::from_iter(&left));
+        assert_eq!(state.lock().unwrap().clients.keys().collect::<Vec<_>>(), Vec::from_iter(&left));
     }
 }
 
 #[tokio::test]
-async fn a_token_that_changed_before_a_fault_is_not_lost() {
-    let (fake, book) = provider().await;
+async fn token_that_changed_before_a_fault_is_not_lost() {
+    let (fake, state) = provider().await;
     let sso = at(&fake);
     let made = sso.create("one").await.unwrap();
-    book.lock().unwrap().room = Some(0);
+    state.lock().unwrap().capacity = Some(0);
     for _ in 0..3 {
         let fault = sso.rotate(&made).await.unwrap_err();
         assert!(matches!(fault, Fault::Unavailable(_)), "{fault:?}");
     }
-    book.lock().unwrap().room = None;
-    assert!(sso.find(&made).await.unwrap().is_some(), "with the token of the answer before");
+    state.lock().unwrap().capacity = None;
+    assert!(sso.find(&made).await.unwrap().is_some(), "with the token of the earlier response");
     let rotated = sso.rotate(&made).await.unwrap();
-    assert_eq!(book.lock().unwrap().clients.keys().collect::<Vec<_>>(), [&rotated.id]);
+    assert_eq!(state.lock().unwrap().clients.keys().collect::<Vec<_>>(), [&rotated.id]);
 }
 
 #[tokio::test]
-async fn a_provider_without_management_is_refused_with_the_client_named() {
-    let (fake, book) = provider().await;
-    book.lock().unwrap().manages = false;
+async fn provider_without_management_is_refused_and_the_client_named() {
+    let (fake, state) = provider().await;
+    state.lock().unwrap().manages = false;
     let refused = at(&fake).create("one").await.unwrap_err();
     assert!(matches!(&refused, Fault::Refused(why) if why.contains("c1")), "{refused:?}");
 }
 
 #[tokio::test]
-async fn what_is_slow_or_confused_is_unavailable_and_what_is_refused_is_not() {
-    let (fake, _book) = provider().await;
+async fn failing_provider_is_unavailable_and_refusal_is_final() {
+    let (fake, _state) = provider().await;
     let made = at(&fake).create("one").await.unwrap();
-    for (mood, sentence) in [
-        (Mood::Slow, "did not answer within"),
-        (Mood::Garbage, "make no sense"),
-        (Mood::Endless, "no end"),
-        (Mood::Status(500), "500 (it hurts)"),
-        (Mood::Status(429), "429"),
-        (Mood::Status(307), "307"),
-        (Mood::Status(403), "check the credentials"),
+    for (behavior, message) in [
+        (Behavior::Slow, "did not answer within"),
+        (Behavior::Garbage, "invalid response"),
+        (Behavior::Endless, "larger than 1 MiB"),
+        (Behavior::Status(500), "500 (it hurts)"),
+        (Behavior::Status(429), "429"),
+        (Behavior::Status(307), "307"),
+        (Behavior::Status(403), "Check the credentials"),
     ] {
-        fake.be(mood);
-        let limit = if mood == Mood::Slow { 300 } else { 30_000 };
-        let sso = within(&fake, Duration::from_millis(limit));
+        fake.set(behavior);
+        let limit = if behavior == Behavior::Slow { 300 } else { 30_000 };
+        let sso = with_timeout(&fake, Duration::from_millis(limit));
         for fault in [sso.create("two").await.unwrap_err(), sso.find(&made).await.unwrap_err()] {
             let Fault::Unavailable(why) = &fault else { panic!("{fault:?}") };
-            assert!(why.contains(sentence), "{why}");
+            assert!(why.contains(message), "{why}");
         }
     }
-    fake.be(Mood::Status(400));
+    fake.set(Behavior::Status(400));
     let refused = at(&fake).create("two").await.unwrap_err();
     assert!(matches!(refused, Fault::Refused(_)), "{refused:?}");
 }

@@ -1,4 +1,4 @@
-//! A BIND that is down, dies, is slow, or answers garbage: all comes right when it is back.
+//! A BIND that is down, crashes, is slow, or returns invalid responses, and its recovery.
 
 use std::time::Duration;
 
@@ -19,52 +19,52 @@ fn guarded(bind: &Bind, timeout: Duration) -> Guarded<Rfc2136> {
 }
 
 #[tokio::test]
-async fn down_at_the_start() {
+async fn server_that_is_down_at_the_start_recovers() {
     let bind = Bind::prepare();
     let dns = guarded(&bind, LONG);
-    let said = until_open(async || dns.point(NAME, TARGET).await).await;
-    assert!(said[0].contains(&format!("the DNS server {} can't be reached", bind.address())));
+    let messages = until_open(async || dns.set_cname(NAME, TARGET).await).await;
+    assert!(messages[0].contains(&format!("the DNS server {} is unreachable", bind.address())));
     assert!(matches!(dns.guard().health(), Health::Down { .. }));
     let _named = bind.start();
-    eventually(async || dns.point(NAME, TARGET).await).await;
-    assert_eq!(dns.find(NAME).await, Ok(Some(TARGET.into())));
+    eventually(async || dns.set_cname(NAME, TARGET).await).await;
+    assert_eq!(dns.get_cname(NAME).await, Ok(Some(TARGET.into())));
     assert_eq!(dns.guard().health(), Health::Up);
 }
 
 #[tokio::test]
-async fn dies_between_making_and_removing() {
+async fn crash_before_a_removal_loses_nothing() {
     let bind = Bind::prepare();
     let named = bind.start();
     let dns = guarded(&bind, LONG);
-    dns.point(NAME, TARGET).await.unwrap();
+    dns.set_cname(NAME, TARGET).await.unwrap();
     named.kill();
-    until_open(async || dns.remove(NAME).await).await;
+    until_open(async || dns.delete_cname(NAME).await).await;
     let _named = bind.start();
-    let kept = eventually(async || dns.find(NAME).await).await;
-    assert_eq!(kept.as_deref(), Some(TARGET), "a removal that failed has removed nothing");
-    dns.remove(NAME).await.unwrap();
+    let found = eventually(async || dns.get_cname(NAME).await).await;
+    assert_eq!(found.as_deref(), Some(TARGET), "a failed removal removes nothing");
+    dns.delete_cname(NAME).await.unwrap();
     assert_eq!(bind.dig(NAME, "ANY"), "");
 }
 
 #[tokio::test]
-async fn slow() {
+async fn slow_server_times_out_and_recovers() {
     let bind = Bind::prepare();
     let _named = bind.start();
     let gate = Gate::before(bind.address());
     let again = || adapter(gate.address, &bind.writer);
-    Guarded::new(again(), guard("DNS", LONG)).point(NAME, TARGET).await.unwrap();
+    Guarded::new(again(), guard("DNS", LONG)).set_cname(NAME, TARGET).await.unwrap();
     gate.set(Mode::Stall);
     let hasty = Guarded::new(again(), guard("DNS", Duration::from_millis(100)));
-    let said = until_open(async || hasty.remove(NAME).await).await;
-    assert_eq!(said[0], "DNS did not answer within 100ms");
+    let messages = until_open(async || hasty.delete_cname(NAME).await).await;
+    assert_eq!(messages[0], "DNS did not answer within 100ms");
     gate.set(Mode::Pass);
     let dns = Guarded::new(again(), guard("DNS", LONG));
-    eventually(async || dns.remove(NAME).await).await;
+    eventually(async || dns.delete_cname(NAME).await).await;
     assert_eq!(bind.dig(NAME, "ANY"), "");
 }
 
 #[tokio::test]
-async fn answers_garbage() {
+async fn invalid_responses_are_rejected() {
     let bind = Bind::prepare();
     let _named = bind.start();
     let gate = Gate::before(bind.address());
@@ -74,16 +74,16 @@ async fn answers_garbage() {
         b"HTTP/1.1 400 Bad Request\r\n\r\n",
         &[0, 0],
         &[0, 3, 1, 2, 3],
-        // The id that the test's randomness gives, and the mark of an answer: but no signature.
+        // The message id of the test's randomness, and the response flag, but no signature.
         &[0, 12, 0x12, 0x67, 0x84, 0, 0, 0, 0, 0, 0, 0, 0, 0],
     ];
     for bytes in garbage {
         gate.set(Mode::Garbage(bytes.to_vec()));
-        until_open(async || dns.point(NAME, TARGET).await).await;
+        until_open(async || dns.set_cname(NAME, TARGET).await).await;
         gate.set(Mode::Pass);
-        let found = eventually(async || dns.find(NAME).await).await;
-        assert_eq!(found, None, "garbage is not an answer");
+        let found = eventually(async || dns.get_cname(NAME).await).await;
+        assert_eq!(found, None, "an invalid response is not an answer");
     }
-    dns.point(NAME, TARGET).await.unwrap();
+    dns.set_cname(NAME, TARGET).await.unwrap();
     assert_eq!(bind.dig(NAME, "CNAME"), format!("{NAME}. 300 IN CNAME {TARGET}.\n"));
 }

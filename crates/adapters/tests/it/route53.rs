@@ -1,4 +1,4 @@
-//! Route53 as moto has it, and answers that moto never gives.
+//! Route 53 as moto implements it, and responses that moto never returns.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -13,56 +13,57 @@ use crate::moto::{adapter, options};
 const NAME: &str = "one.fleet.example.test";
 
 #[tokio::test]
-async fn a_name_is_made_changed_found_and_removed_as_often_as_one_likes() {
+async fn alias_is_created_changed_found_and_deleted_idempotently() {
     let moto = Moto::prepare();
     let _running = moto.start();
-    let zone = moto.make_zone().await;
+    let zone = moto.create_zone().await;
     let dns = adapter(moto.address());
-    assert_eq!(dns.find(NAME).await, Ok(None));
-    // Lists begin at a name and go on with others: those are not this one.
-    dns.point("zzz.fleet.example.test", "other.example.org").await.unwrap();
+    assert_eq!(dns.get_cname(NAME).await, Ok(None));
+    // Lists begin at a name and continue with others, which must be ignored.
+    dns.set_cname("zzz.fleet.example.test", "other.example.org").await.unwrap();
     for target in ["a.example.org", "a.example.org", "b.example.org"] {
-        dns.point(NAME, target).await.unwrap();
-        assert_eq!(dns.find(NAME).await, Ok(Some(target.to_owned())));
+        dns.set_cname(NAME, target).await.unwrap();
+        assert_eq!(dns.get_cname(NAME).await, Ok(Some(target.to_owned())));
         let records = moto.records(&zone).await;
         assert_eq!(records.matches(&format!("<Name>{NAME}.</Name>")).count(), 1, "{records}");
         assert!(records.contains(&format!("<Value>{target}.</Value>")), "{records}");
         assert!(records.contains("<TTL>300</TTL>"), "{records}");
     }
     for _ in 0..2 {
-        dns.remove(NAME).await.unwrap();
-        assert_eq!(dns.find(NAME).await, Ok(None));
+        dns.delete_cname(NAME).await.unwrap();
+        assert_eq!(dns.get_cname(NAME).await, Ok(None));
     }
     let records = moto.records(&zone).await;
     assert!(!records.contains(NAME) && records.contains("zzz.fleet"), "{records}");
 }
 
 #[tokio::test]
-async fn a_zone_that_is_missing_or_doubtful_is_a_setting_to_check() {
+async fn missing_or_ambiguous_zone_is_refused() {
     let moto = Moto::prepare();
     let _running = moto.start();
     let dns = adapter(moto.address());
-    let missing = dns.point(NAME, "a.example.org").await;
-    let said = format!("Route53 has no zone {ZONE}: check the zone, and whose access key it is");
-    assert_eq!(missing, Err(Fault::Refused(said)));
-    let first = moto.make_zone().await;
-    dns.point(NAME, "a.example.org").await.unwrap();
-    moto.make_zone().await;
+    let missing = dns.set_cname(NAME, "a.example.org").await;
+    let why =
+        format!("Route 53 has no zone {ZONE}. Check the zone and the account of the access key");
+    assert_eq!(missing, Err(Fault::Refused(why)));
+    let first = moto.create_zone().await;
+    dns.set_cname(NAME, "a.example.org").await.unwrap();
+    moto.create_zone().await;
     let dns = adapter(moto.address());
-    let doubtful = dns.find(NAME).await;
+    let ambiguous = dns.get_cname(NAME).await;
     assert!(
-        matches!(&doubtful, Err(Fault::Refused(said)) if said.contains("by its id")),
-        "{doubtful:?}"
+        matches!(&ambiguous, Err(Fault::Refused(why)) if why.contains("Configure the zone id")),
+        "{ambiguous:?}"
     );
     let id = first.split_once("/hostedzone/").unwrap().1.split('<').next().unwrap().to_owned();
     let options = Options { zone_id: Some(id), ..options(&format!("http://{}", moto.address())) };
-    let found = Route53::new(options).unwrap().find(NAME).await;
+    let found = Route53::new(options).unwrap().get_cname(NAME).await;
     assert_eq!(found, Ok(Some("a.example.org".into())));
-    let outside = dns.point("one.example.org", "a.example.org").await;
-    assert!(matches!(&outside, Err(Fault::Refused(said)) if said.contains("one.example.org")));
+    let outside = dns.set_cname("one.example.org", "a.example.org").await;
+    assert!(matches!(&outside, Err(Fault::Refused(why)) if why.contains("one.example.org")));
 }
 
-/// A change in some status, as Route53 answers to this request.
+/// The response with a change in this status.
 fn change(request: &str, status: &str) -> (u16, String) {
     let call =
         if request.contains("/change/C1") { "GetChange" } else { "ChangeResourceRecordSets" };
@@ -76,33 +77,33 @@ fn change(request: &str, status: &str) -> (u16, String) {
 fn canned_options(reply: impl Fn(&str) -> (u16, String) + Send + Sync + 'static) -> Options {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let sync_for = Duration::from_secs(1);
-    Options { zone_id: Some("Z1".into()), sync_for, ..options(&canned::serve(reply)) }
+    Options { zone_id: Some("Z1".into()), sync_timeout: sync_for, ..options(&canned::serve(reply)) }
 }
 
 #[tokio::test]
-async fn a_change_counts_when_all_servers_have_it() {
-    let asked = AtomicUsize::new(0);
-    let options = canned_options(move |request| match asked.fetch_add(1, Ordering::Relaxed) {
+async fn change_is_done_when_all_servers_have_it() {
+    let requests = AtomicUsize::new(0);
+    let options = canned_options(move |request| match requests.fetch_add(1, Ordering::Relaxed) {
         0..=2 => change(request, "PENDING"),
         3 if request.contains("/change/C1") => change(request, "INSYNC"),
         _ => panic!("{request}"),
     });
-    let options = Options { sync_for: Duration::from_mins(1), ..options };
-    Route53::new(options).unwrap().point(NAME, "a.example.org").await.unwrap();
+    let options = Options { sync_timeout: Duration::from_mins(1), ..options };
+    Route53::new(options).unwrap().set_cname(NAME, "a.example.org").await.unwrap();
 }
 
 #[tokio::test]
-async fn waiting_for_all_servers_has_an_end() {
+async fn waiting_for_all_servers_times_out() {
     let options = canned_options(|request| change(request, "PENDING"));
-    let result = Route53::new(options).unwrap().point(NAME, "a.example.org").await;
+    let result = Route53::new(options).unwrap().set_cname(NAME, "a.example.org").await;
     assert!(
-        matches!(&result, Err(Fault::Unavailable(said)) if said.contains("after 1s")),
+        matches!(&result, Err(Fault::Unavailable(why)) if why.contains("after 1s")),
         "{result:?}"
     );
 }
 
 #[tokio::test]
-async fn what_goes_wrong_is_told_apart() {
+async fn failures_are_classified() {
     let error = |code: &str, message: &str| {
         format!(
             "<ErrorResponse><Error><Type>Sender</Type><Code>{code}</Code><Message>{message}</Message></Error></ErrorResponse>"
@@ -110,30 +111,30 @@ async fn what_goes_wrong_is_told_apart() {
     };
     let refused = [
         (403, error("InvalidClientTokenId", "x"), "access key AKIATEST"),
-        (403, error("SignatureDoesNotMatch", "x"), "check the key and its rights"),
+        (403, error("SignatureDoesNotMatch", "x"), "Check the key and its permissions"),
         (403, error("AccessDenied", "x"), "AccessDenied"),
         (404, error("NoSuchHostedZone", "x"), "has no zone"),
         (400, error("InvalidChangeBatch", "conflicts with an A record"), "conflicts with an A"),
     ];
-    let passing = [
+    let temporary = [
         (400, error("Throttling", "Rate exceeded"), "Rate exceeded"),
         (500, error("InternalFailure", "oops"), "oops"),
-        (503, "<html>down</html>".into(), "makes no sense"),
-        (404, "not found".into(), "makes no sense"),
-        (302, String::new(), "makes no sense"),
-        (200, "<html>It works!</html>".into(), "makes no sense"),
-        (200, "\u{0}\u{1}".into(), "makes no sense"),
+        (503, "<html>down</html>".into(), "invalid response"),
+        (404, "not found".into(), "invalid response"),
+        (302, String::new(), "invalid response"),
+        (200, "<html>It works!</html>".into(), "invalid response"),
+        (200, "\u{0}\u{1}".into(), "invalid response"),
     ];
     for (status, body, expected) in refused {
         let options = canned_options(move |_| (status, body.clone()));
-        let result = Route53::new(options).unwrap().point(NAME, "a.example.org").await;
-        let Err(Fault::Refused(said)) = result else { panic!("{expected}: {result:?}") };
-        assert!(said.contains(expected) && !said.contains("hidden"), "{said}");
+        let result = Route53::new(options).unwrap().set_cname(NAME, "a.example.org").await;
+        let Err(Fault::Refused(why)) = result else { panic!("{expected}: {result:?}") };
+        assert!(why.contains(expected) && !why.contains("hidden"), "{why}");
     }
-    for (status, body, expected) in passing {
+    for (status, body, expected) in temporary {
         let options = canned_options(move |_| (status, body.clone()));
-        let result = Route53::new(options).unwrap().point(NAME, "a.example.org").await;
-        let Err(Fault::Unavailable(said)) = result else { panic!("{expected}: {result:?}") };
-        assert!(said.contains(expected), "{said}");
+        let result = Route53::new(options).unwrap().set_cname(NAME, "a.example.org").await;
+        let Err(Fault::Unavailable(why)) = result else { panic!("{expected}: {result:?}") };
+        assert!(why.contains(expected), "{why}");
     }
 }

@@ -1,15 +1,15 @@
-//! Secrets sealed with a key file.
+//! Encryption with a key file.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use adapters::seal::LocalKey;
-use adapters::seal::local::{Entropy, Error};
+use adapters::encryption::LocalKey;
+use adapters::encryption::local::{Entropy, Error};
 use base::{Entropy as _, OsEntropy};
 use model::Secret;
-use port::{Fault, Seal};
+use port::{Encryption, Fault};
 use tempfile::TempDir;
 
 fn entropy() -> Entropy {
@@ -17,7 +17,7 @@ fn entropy() -> Entropy {
 }
 
 fn load(path: &Path) -> Result<LocalKey, Error> {
-    LocalKey::load_or_make(path, entropy())
+    LocalKey::load_or_create(path, entropy())
 }
 
 fn refusal(path: &Path) -> String {
@@ -25,65 +25,73 @@ fn refusal(path: &Path) -> String {
 }
 
 #[tokio::test]
-async fn what_is_sealed_is_opened_for_its_purpose_alone() {
+async fn secret_is_decrypted_for_its_purpose_alone() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("key");
     let (seal, secret) = (load(&path).unwrap(), Secret::new("pässword"));
-    let sealed = seal.seal("instance/1/sso", &secret).await.unwrap();
+    let sealed = seal.encrypt("instance/1/sso", &secret).await.unwrap();
     assert!(sealed.starts_with("v1:") && !sealed.contains("pässword"), "{sealed}");
-    assert_ne!(seal.seal("instance/1/sso", &secret).await.unwrap(), sealed, "never twice the same");
+    assert_ne!(
+        seal.encrypt("instance/1/sso", &secret).await.unwrap(),
+        sealed,
+        "the nonce is random"
+    );
     let again = load(&path).unwrap();
-    assert_eq!(again.open("instance/1/sso", &sealed).await, Ok(secret), "by another process, too");
-    let elsewhere = again.open("instance/2/sso", &sealed).await;
+    assert_eq!(
+        again.decrypt("instance/1/sso", &sealed).await,
+        Ok(secret),
+        "by another process, too"
+    );
+    let elsewhere = again.decrypt("instance/2/sso", &sealed).await;
     assert!(matches!(&elsewhere, Err(Fault::Refused(_))), "{elsewhere:?}");
-    let empty = seal.seal("x", &Secret::new("")).await.unwrap();
-    assert_eq!(seal.open("x", &empty).await, Ok(Secret::new("")));
+    let empty = seal.encrypt("x", &Secret::new("")).await.unwrap();
+    assert_eq!(seal.decrypt("x", &empty).await, Ok(Secret::new("")));
 }
 
 #[tokio::test]
-async fn what_was_changed_is_refused() {
+async fn changed_ciphertext_is_refused() {
     let folder = TempDir::new().unwrap();
     let seal = load(&folder.path().join("key")).unwrap();
-    let sealed = seal.seal("x", &Secret::new("secret")).await.unwrap();
+    let sealed = seal.encrypt("x", &Secret::new("secret")).await.unwrap();
     for at in 12..sealed.len() - 4 {
         let mut bytes = sealed.clone().into_bytes();
         bytes[at] = if bytes[at] == b'A' { b'B' } else { b'A' };
         let changed = String::from_utf8(bytes).unwrap();
-        assert!(matches!(seal.open("x", &changed).await, Err(Fault::Refused(_))), "{changed}");
+        assert!(matches!(seal.decrypt("x", &changed).await, Err(Fault::Refused(_))), "{changed}");
     }
     let id = &sealed[3..11];
     for text in ["", "v1:", "secret", "v1::", "v2:a:b", &format!("v1:{id}:AAAA"), &sealed[..20]] {
-        assert!(matches!(seal.open("x", text).await, Err(Fault::Refused(_))), "{text}");
+        assert!(matches!(seal.decrypt("x", text).await, Err(Fault::Refused(_))), "{text}");
     }
-    let unknown = seal.open("x", "v1:00000000:AAAA").await.unwrap_err();
+    let unknown = seal.decrypt("x", "v1:00000000:AAAA").await.unwrap_err();
     assert!(unknown.to_string().contains("00000000"), "{unknown}");
 }
 
 #[tokio::test]
-async fn a_new_key_seals_and_the_old_one_still_opens() {
+async fn new_key_encrypts_and_old_one_still_decrypts() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("key");
     let mut seal = load(&path).unwrap();
-    let old = seal.seal("x", &Secret::new("old")).await.unwrap();
+    let old = seal.encrypt("x", &Secret::new("old")).await.unwrap();
     seal.add_key().unwrap();
-    let new = seal.seal("x", &Secret::new("new")).await.unwrap();
+    let new = seal.encrypt("x", &Secret::new("new")).await.unwrap();
     assert_ne!(old[..11], new[..11], "another key");
     let again = load(&path).unwrap();
-    assert_eq!(again.open("x", &old).await, Ok(Secret::new("old")));
-    assert_eq!(again.open("x", &new).await, Ok(Secret::new("new")));
-    assert_eq!(again.seal("x", &Secret::new("z")).await.unwrap()[..11], new[..11]);
+    assert_eq!(again.decrypt("x", &old).await, Ok(Secret::new("old")));
+    assert_eq!(again.decrypt("x", &new).await, Ok(Secret::new("new")));
+    assert_eq!(again.encrypt("x", &Secret::new("z")).await.unwrap()[..11], new[..11]);
     let text = fs::read_to_string(&path).unwrap();
     let without_old: String = text
         .lines()
         .filter(|line| !line.starts_with(&old[3..11]))
         .fold(String::new(), |text, line| text + line + "\n");
     fs::write(&path, without_old).unwrap();
-    let gone = load(&path).unwrap().open("x", &old).await.unwrap_err();
+    let gone = load(&path).unwrap().decrypt("x", &old).await.unwrap_err();
     assert!(gone.to_string().contains("not in"), "{gone}");
 }
 
 #[test]
-fn the_file_is_private_and_nothing_is_left_beside_it() {
+fn key_file_is_private_and_leaves_no_temporary_files() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("key");
     load(&path).unwrap().add_key().unwrap();
@@ -92,7 +100,7 @@ fn the_file_is_private_and_nothing_is_left_beside_it() {
 }
 
 #[test]
-fn who_makes_the_file_at_the_same_time_gets_the_same_key() {
+fn concurrent_creators_get_the_same_key() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("key");
     std::thread::scope(|scope| {
@@ -100,9 +108,9 @@ fn who_makes_the_file_at_the_same_time_gets_the_same_key() {
         let seals: Vec<_> = makers.into_iter().map(|maker| maker.join().unwrap()).collect();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
-            let sealed = seals[0].seal("x", &Secret::new("one")).await.unwrap();
+            let sealed = seals[0].encrypt("x", &Secret::new("one")).await.unwrap();
             for seal in &seals {
-                assert_eq!(seal.open("x", &sealed).await, Ok(Secret::new("one")));
+                assert_eq!(seal.decrypt("x", &sealed).await, Ok(Secret::new("one")));
             }
         });
     });
@@ -110,26 +118,27 @@ fn who_makes_the_file_at_the_same_time_gets_the_same_key() {
 }
 
 #[test]
-fn a_file_that_can_not_be_used_is_one_sentence_without_the_key() {
+fn invalid_key_file_is_refused_without_showing_the_key() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("key");
     load(&path).unwrap();
     let good = fs::read_to_string(&path).unwrap();
     let key = good.lines().last().unwrap().split_once(' ').unwrap().1.to_owned();
     let cases = [
-        (String::new(), "no key in it"),
-        ("# only words\n".into(), "no key in it"),
+        (String::new(), "contains no key"),
+        ("# only words\n".into(), "contains no key"),
         (good[..good.len() - 9].to_owned(), "line 3"),
         (good.replace(&key, &key.to_lowercase()), "line 3"),
         (good.clone() + "rubbish\n", "line 4 is not an id and a key"),
     ];
     for (text, why) in cases {
         fs::write(&path, &text).unwrap();
-        let said = refusal(&path);
-        assert!(said.contains(why) && said.contains("broken") && !said.contains(&key), "{said}");
+        let message = refusal(&path);
+        let is_damaged = message.contains(why) && message.contains("damaged");
+        assert!(is_damaged && !message.contains(&key), "{message}");
     }
     fs::write(&path, b"\xff\xfe").unwrap();
-    assert!(refusal(&path).contains("no text"));
+    assert!(refusal(&path).contains("not UTF-8"));
 
     fs::write(&path, &good).unwrap();
     for mode in [0o640, 0o604, 0o660] {
@@ -137,8 +146,8 @@ fn a_file_that_can_not_be_used_is_one_sentence_without_the_key() {
         assert!(refusal(&path).contains("chmod 600"), "{mode:o}");
     }
     fs::set_permissions(&path, Permissions::from_mode(0o400)).unwrap();
-    assert!(load(&path).is_ok(), "read-only is fine");
-    assert!(refusal(&folder.path().join("none/key")).contains("can't be read or written"));
+    assert!(load(&path).is_ok(), "read-only is sufficient");
+    assert!(refusal(&folder.path().join("none/key")).contains("cannot be read or written"));
     fs::set_permissions(folder.path(), Permissions::from_mode(0o700)).unwrap();
-    assert!(refusal(folder.path()).contains("can't be read or written"));
+    assert!(refusal(folder.path()).contains("cannot be read or written"));
 }

@@ -1,4 +1,4 @@
-//! The provider of Terraform with the real program: what modules make, and what they take away.
+//! The Terraform provider with the real program: what modules create and destroy.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use adapters::terraform::{Options, Runner, Terraform};
+use adapters::terraform::{Options, Runner, TerraformProvider};
 use model::cluster::{KUBECONFIG, STATE, VARIABLES};
 use model::resource::Difference;
 use model::{ClusterId, Invalid, Secret, Xid};
-use port::{Access, Answer, Fault, Files, Observed, Operation, Outcome, Progress, Task};
+use port::{Access, Fault, Files, Observed, Operation, Outcome, PortFuture, Progress, Task};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
-/// A loaded machine takes its time.
+/// Generous, for loaded machines.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(3);
 pub(crate) const PASSWORD: &str = "s3cret-pa\"ssword";
 
-/// Writes down what is made and unmade; the second thing waits for a file `gate`.
+/// Logs creations and deletions; the second resource waits for a file `gate`.
 pub(crate) const STEPS: &str = r#"
 variable "dir" {}
 variable "password" {
@@ -58,7 +58,7 @@ output "token" {
 }
 "#;
 
-/// Modules, a place to work, and whoever plays the Kubernetes.
+/// Modules, a work folder, and a fake of the Kubernetes provider.
 pub(crate) struct World {
     pub(crate) dir: TempDir,
     pub(crate) options: Options,
@@ -80,13 +80,13 @@ impl World {
     }
 
     pub(crate) fn module(&self, name: &str, file: &str, text: &str) {
-        let folder = self.options.modules.join(name);
+        let folder = self.options.module_dir.join(name);
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join(file), text).unwrap();
     }
 
-    pub(crate) fn provider(&self) -> Terraform {
-        Terraform::new(Runner::new(self.options.clone()), self.inside.clone())
+    pub(crate) fn provider(&self) -> TerraformProvider {
+        TerraformProvider::new(Runner::new(self.options.clone()), self.inside.clone())
     }
 
     pub(crate) fn order(module: &str, variables: Value) -> Task {
@@ -95,12 +95,12 @@ impl World {
         Task { with, ..Task::new(ClusterId(Xid::new(1, [0; 5], 1)), "far") }
     }
 
-    /// With the module `steps`, a password, and the gate as it is.
+    /// A task with the module `steps` and a password.
     pub(crate) fn steps(&self) -> Task {
         self.module("steps", "main.tf", STEPS);
         let mut order = Self::order("steps", json!({"dir": self.path()}));
         let secret = json!({"password": PASSWORD}).to_string();
-        order.kept.insert(VARIABLES.into(), Secret::new(secret));
+        order.persisted.insert(VARIABLES.into(), Secret::new(secret));
         order
     }
 
@@ -108,7 +108,7 @@ impl World {
         std::fs::write(self.path().join("gate"), "").unwrap();
     }
 
-    /// What modules have written down.
+    /// The lines that modules logged.
     pub(crate) fn log(&self) -> Vec<String> {
         let text = std::fs::read_to_string(self.path().join("log")).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
@@ -123,20 +123,20 @@ impl World {
     }
 
     pub(crate) fn folder(&self, order: &Task) -> PathBuf {
-        self.options.work.join(order.id.to_string())
+        self.options.work_dir.join(order.id.to_string())
     }
 }
 
-/// Plays the provider of Kubernetes, and notes what it is asked.
+/// A fake of the Kubernetes provider that records its calls.
 #[derive(Default)]
 pub(crate) struct Inside {
-    pub(crate) asked: Mutex<Vec<(String, Task)>>,
+    pub(crate) calls: Mutex<Vec<(String, Task)>>,
     pub(crate) answers: Mutex<Vec<Result<Progress<Outcome>, Fault>>>,
 }
 
 impl Inside {
-    fn answer(&self, what: &str, task: &Task) -> Answer<'static, Progress<Outcome>> {
-        self.asked.lock().unwrap().push((what.to_owned(), task.clone()));
+    fn answer(&self, what: &str, task: &Task) -> PortFuture<'static, Progress<Outcome>> {
+        self.calls.lock().unwrap().push((what.to_owned(), task.clone()));
         let mut answers = self.answers.lock().unwrap();
         let answer = if answers.is_empty() {
             Ok(Progress::Done(Outcome::default()))
@@ -151,25 +151,25 @@ impl Operation for Inside {
     fn validate(&self, _: &Map<String, Value>, _: &Files) -> Result<(), Invalid> {
         Ok(())
     }
-    fn plan<'a>(&'a self, _: &'a Task) -> Answer<'a, Progress<Vec<Difference>>> {
+    fn plan<'a>(&'a self, _: &'a Task) -> PortFuture<'a, Progress<Vec<Difference>>> {
         port::ready(Ok(Progress::Done(Vec::new())))
     }
-    fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Outcome>> {
+    fn apply<'a>(&'a self, task: &'a Task) -> PortFuture<'a, Progress<Outcome>> {
         self.answer("apply", task)
     }
-    fn observe<'a>(&'a self, _: &'a Task) -> Answer<'a, Progress<Observed>> {
+    fn observe<'a>(&'a self, _: &'a Task) -> PortFuture<'a, Progress<Observed>> {
         port::ready(Ok(Progress::Done(Observed::default())))
     }
-    fn prepare<'a>(&'a self, task: &'a Task, _: &'a Access) -> Answer<'a, Progress<Outcome>> {
+    fn prepare<'a>(&'a self, task: &'a Task, _: &'a Access) -> PortFuture<'a, Progress<Outcome>> {
         self.answer("prepare", task)
     }
-    fn destroy<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<()>> {
+    fn destroy<'a>(&'a self, task: &'a Task) -> PortFuture<'a, Progress<()>> {
         let answer = self.answer("destroy", task);
         Box::pin(async move { answer.await.map(|gone| gone.map(drop)) })
     }
 }
 
-/// Asks until it is not running any more.
+/// Polls until it is done.
 pub(crate) async fn settle<T>(
     ask: impl AsyncFn() -> Result<Progress<T>, Fault>,
 ) -> Result<T, Fault> {
@@ -178,23 +178,26 @@ pub(crate) async fn settle<T>(
         match ask().await? {
             Progress::Done(made) => return Ok(made),
             Progress::Running { reason: message, .. } => {
-                assert!(began.elapsed() < PATIENCE, "it goes on: {message}");
+                assert!(began.elapsed() < PATIENCE, "still running: {message}");
             }
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
-/// Whether it is there, as the worker asks: an apply that was interrupted is resumed.
-pub(crate) async fn status(provider: &Terraform, task: &Task) -> Result<Progress<Outcome>, Fault> {
+/// Observes as the worker does: an interrupted apply is resumed.
+pub(crate) async fn status(
+    provider: &TerraformProvider,
+    task: &Task,
+) -> Result<Progress<Outcome>, Fault> {
     match provider.observe(task).await? {
         Progress::Done(Observed { outcome: None, .. }) => provider.apply(task).await,
-        other => Ok(other.map(|seen| seen.outcome.unwrap())),
+        other => Ok(other.map(|observed| observed.outcome.unwrap())),
     }
 }
 
-/// Creates it to its end.
-pub(crate) async fn make(provider: &Terraform, task: &Task) -> Result<Outcome, Fault> {
+/// Creates it completely.
+pub(crate) async fn create(provider: &TerraformProvider, task: &Task) -> Result<Outcome, Fault> {
     going(provider.apply(task).await);
     settle(|| status(provider, task)).await
 }
@@ -206,28 +209,28 @@ pub(crate) fn going<T: std::fmt::Debug>(answer: Result<Progress<T>, Fault>) -> S
     }
 }
 
-/// As the worker does: what is to be persisted is.
-pub(crate) async fn keep(provider: &Terraform, task: &mut Task) {
-    let kept = provider.keep(task).await.unwrap();
-    task.kept.extend(kept);
+/// Persists as the worker does.
+pub(crate) async fn persist(provider: &TerraformProvider, task: &mut Task) {
+    let values = provider.persist(task).await.unwrap();
+    task.persisted.extend(values);
 }
 
-/// Destroys it to its end, as the worker does.
-pub(crate) async fn remove(provider: &Terraform, task: &mut Task) {
+/// Destroys it completely, as the worker does.
+pub(crate) async fn remove(provider: &TerraformProvider, task: &mut Task) {
     let began = base::monotonic();
     while let Progress::Running { reason: message, .. } = provider.destroy(task).await.unwrap() {
-        assert!(began.elapsed() < PATIENCE, "it goes on: {message}");
-        keep(provider, task).await;
+        assert!(began.elapsed() < PATIENCE, "still running: {message}");
+        persist(provider, task).await;
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
 pub(crate) fn state_of(order: &Task) -> Value {
-    serde_json::from_str(order.kept[STATE].reveal()).unwrap()
+    serde_json::from_str(order.persisted[STATE].reveal()).unwrap()
 }
 
 #[tokio::test]
-async fn a_module_makes_a_cluster_and_takes_it_away() {
+async fn module_creates_and_destroys_a_cluster() {
     let world = World::new();
     let (provider, mut order) = (world.provider(), world.steps());
     going(provider.apply(&order).await);
@@ -242,12 +245,12 @@ async fn a_module_makes_a_cluster_and_takes_it_away() {
     assert_eq!(made.outputs["id"], "cluster-of-ours");
     assert_eq!(made.outputs["dns"], "apps.example.org");
     assert_eq!(world.log(), ["+ first", "begun", "+ second"]);
-    assert_eq!(status(&provider, &order).await, Ok(Progress::Done(made.clone())), "it stays so");
+    assert_eq!(status(&provider, &order).await, Ok(Progress::Done(made.clone())), "unchanged");
 
-    keep(&provider, &mut order).await;
-    assert!(!order.kept.contains_key(KUBECONFIG));
+    persist(&provider, &mut order).await;
+    assert!(!order.persisted.contains_key(KUBECONFIG));
     assert_eq!(state_of(&order)["resources"].as_array().unwrap().len(), 2);
-    assert_eq!(provider.keep(&order).await, Ok(BTreeMap::new()), "nothing is newer");
+    assert_eq!(provider.persist(&order).await, Ok(BTreeMap::new()), "nothing is newer");
 
     remove(&provider, &mut order).await;
     assert_eq!(world.log(), ["+ first", "begun", "+ second", "- second", "- first"]);
@@ -258,7 +261,7 @@ async fn a_module_makes_a_cluster_and_takes_it_away() {
 }
 
 #[tokio::test]
-async fn what_was_never_made_is_gone_at_once() {
+async fn nothing_to_destroy_is_done_at_once() {
     let world = World::new();
     let order = world.steps();
     let gone = world.provider().destroy(&order).await.unwrap();
@@ -266,12 +269,12 @@ async fn what_was_never_made_is_gone_at_once() {
 }
 
 #[tokio::test]
-async fn removing_with_a_state_of_before_does_no_harm() {
+async fn destroy_with_an_outdated_state_succeeds() {
     let world = World::new();
     world.open_gate();
     let (provider, mut order) = (world.provider(), world.steps());
-    make(&provider, &order).await.unwrap();
-    keep(&provider, &mut order).await;
+    create(&provider, &order).await.unwrap();
+    persist(&provider, &mut order).await;
     for _ in 0..2 {
         settle(|| provider.destroy(&order)).await.unwrap();
         assert!(!world.folder(&order).exists());
@@ -279,19 +282,19 @@ async fn removing_with_a_state_of_before_does_no_harm() {
 }
 
 #[tokio::test]
-async fn a_second_create_changes_nothing() {
+async fn second_apply_changes_nothing() {
     let world = World::new();
     world.open_gate();
     let (provider, mut order) = (world.provider(), world.steps());
-    make(&provider, &order).await.unwrap();
-    keep(&provider, &mut order).await;
-    let again = make(&provider, &order).await.unwrap();
+    create(&provider, &order).await.unwrap();
+    persist(&provider, &mut order).await;
+    let again = create(&provider, &order).await.unwrap();
     assert_eq!(again.outputs["id"], "cluster-of-ours");
     assert_eq!(world.log(), ["+ first", "begun", "+ second"]);
 }
 
 #[tokio::test]
-async fn a_changed_variable_is_applied_by_the_next_create() {
+async fn changed_variable_is_applied_by_the_next_apply() {
     let world = World::new();
     world.module(
         "name",
@@ -307,7 +310,7 @@ async fn a_changed_variable_is_applied_by_the_next_create() {
 }
 
 #[tokio::test]
-async fn many_creates_at_once_are_one_run() {
+async fn concurrent_applies_are_one_run() {
     let world = World::new();
     let (provider, order) = (world.provider(), world.steps());
     let all = (0..8).map(|_| provider.apply(&order));
@@ -321,9 +324,9 @@ async fn many_creates_at_once_are_one_run() {
 }
 
 #[tokio::test]
-async fn more_than_may_run_at_once_wait_for_their_turn() {
+async fn runs_above_the_limit_are_queued() {
     let mut world = World::new();
-    world.options.at_once = 1;
+    world.options.max_concurrent_runs = 1;
     let (provider, order) = (world.provider(), world.steps());
     world.module("name", "main.tf", "output \"id\" {\n value = \"x\"\n}\n");
     let mut other = World::order("name", json!({}));
@@ -333,7 +336,7 @@ async fn more_than_may_run_at_once_wait_for_their_turn() {
     going(provider.apply(&other).await);
     for _ in 0..50 {
         let wait = going(status(&provider, &other).await);
-        assert_eq!(wait, "Terraform waits for its turn: 1 run at once.");
+        assert_eq!(wait, "Terraform run queued: at most 1 run at once.");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     world.open_gate();
@@ -342,7 +345,7 @@ async fn more_than_may_run_at_once_wait_for_their_turn() {
 }
 
 #[tokio::test]
-async fn what_somebody_changed_is_found() {
+async fn drift_is_detected() {
     let world = World::new();
     world.module(
         "file",
@@ -351,19 +354,19 @@ async fn what_somebody_changed_is_found() {
     );
     let provider = world.provider();
     let mut order = World::order("file", json!({"size": 1}));
-    make(&provider, &order).await.unwrap();
-    keep(&provider, &mut order).await;
+    create(&provider, &order).await.unwrap();
+    persist(&provider, &mut order).await;
     assert_eq!(settle(|| provider.plan(&order)).await, Ok(Vec::new()));
     let bigger = Task { with: World::order("file", json!({"size": 2})).with, ..order };
     let changes = settle(|| provider.plan(&bigger)).await.unwrap();
     assert!(changes.iter().all(|one| one.field.starts_with("terraform_data.disk")), "{changes:?}");
     assert_eq!(changes[0].made, Some(json!(2)), "{changes:?}");
     let still = status(&provider, &bigger).await.unwrap();
-    assert!(matches!(still, Progress::Done(_)), "looking changes nothing: {still:?}");
+    assert!(matches!(still, Progress::Done(_)), "planning changes nothing: {still:?}");
 }
 
 #[tokio::test]
-async fn secrets_are_in_private_files_and_nowhere_else() {
+async fn secrets_are_only_in_private_files() {
     let world = World::new();
     let (provider, mut order) = (world.provider(), world.steps());
     going(provider.apply(&order).await);
@@ -377,27 +380,27 @@ async fn secrets_are_in_private_files_and_nowhere_else() {
     }
     world.open_gate();
     let made = settle(|| status(&provider, &order)).await.unwrap();
-    keep(&provider, &mut order).await;
+    persist(&provider, &mut order).await;
     assert!(!format!("{order:?} {made:?}").contains("s3cret"), "{made:?}");
-    assert!(order.kept[STATE].reveal().contains("s3cret"), "the state has it, as ever");
-    let rights = |path: PathBuf| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert!(order.persisted[STATE].reveal().contains("s3cret"), "the state contains it");
+    let mode_of = |path: PathBuf| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let folder = world.folder(&order);
-    assert_eq!(rights(world.options.work.clone()), 0o700);
-    assert_eq!(rights(folder.clone()), 0o700);
+    assert_eq!(mode_of(world.options.work_dir.clone()), 0o700);
+    assert_eq!(mode_of(folder.clone()), 0o700);
     for file in ["terraform.tfstate", "run.log", "outputs.json", "module/terraform.tfvars.json"] {
-        assert_eq!(rights(folder.join(file)), 0o600, "{file}");
+        assert_eq!(mode_of(folder.join(file)), 0o600, "{file}");
     }
 }
 
 #[tokio::test]
-async fn the_environment_is_what_it_needs_and_what_is_named() {
+async fn environment_contains_only_required_and_named_variables() {
     let text = "variable \"dir\" {}\nresource \"terraform_data\" \"x\" {\n provisioner \"local-exec\" {\n  command = \"env > ${var.dir}/env\"\n }\n}\n";
     for pass in [vec![], vec!["CARGO_MANIFEST_DIR".to_owned()]] {
         let mut world = World::new();
-        world.options.pass.clone_from(&pass);
+        world.options.inherited_env.clone_from(&pass);
         world.module("env", "main.tf", text);
         let order = World::order("env", json!({"dir": world.path()}));
-        make(&world.provider(), &order).await.unwrap();
+        create(&world.provider(), &order).await.unwrap();
         let env = std::fs::read_to_string(world.path().join("env")).unwrap();
         let has = |name: &str| env.lines().any(|line| line.starts_with(&format!("{name}=")));
         assert!(has("PATH") && has("TF_IN_AUTOMATION") && has("CHECKPOINT_DISABLE"), "{env}");

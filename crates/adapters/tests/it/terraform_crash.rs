@@ -1,4 +1,4 @@
-//! Runs that are interrupted: by whoever removes a cluster, by the end of a server, by a kill.
+//! Interrupted runs: by a destroy, by the end of a server, by a kill.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -8,22 +8,22 @@ use model::Secret;
 use model::cluster::STATE;
 use port::{Operation, Task};
 
-use super::terraform::{PATIENCE, World, going, keep, make, settle, status};
+use super::terraform::{PATIENCE, World, create, going, persist, settle, status};
 use super::terraform_faults::is_running;
 
-/// Waits until Terraform, and the program that a module has started, are gone.
+/// Waits until Terraform and the program of a module have ended.
 async fn until_ended(world: &World, order: &Task) {
     let gate = world.path().join("gate").display().to_string();
     let began = base::monotonic();
     let lock = std::fs::File::open(world.folder(order).join("lock")).unwrap();
     while is_running(&gate) || lock.try_lock().is_err() {
-        assert!(began.elapsed() < PATIENCE, "it was not ended");
+        assert!(began.elapsed() < PATIENCE, "it is still running");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
 #[tokio::test]
-async fn a_server_that_ends_interrupts_and_the_next_one_goes_on() {
+async fn ending_server_interrupts_the_run_and_the_next_one_resumes() {
     let world = World::new();
     let (provider, order) = (world.provider(), world.steps());
     going(provider.apply(&order).await);
@@ -31,7 +31,7 @@ async fn a_server_that_ends_interrupts_and_the_next_one_goes_on() {
     drop(provider);
     until_ended(&world, &order).await;
     let state = std::fs::read_to_string(world.folder(&order).join("terraform.tfstate")).unwrap();
-    assert!(state.contains("\"first\""), "what was made is written down");
+    assert!(state.contains("\"first\""), "created resources are in the state");
 
     world.open_gate();
     let next = world.provider();
@@ -42,7 +42,7 @@ async fn a_server_that_ends_interrupts_and_the_next_one_goes_on() {
 }
 
 #[tokio::test]
-async fn removing_interrupts_what_is_being_made() {
+async fn destroy_interrupts_an_apply() {
     let world = World::new();
     let (provider, order) = (world.provider(), world.steps());
     going(provider.apply(&order).await);
@@ -53,7 +53,7 @@ async fn removing_interrupts_what_is_being_made() {
     assert!(!world.folder(&order).exists());
 }
 
-/// Runs Terraform in a cluster's folder as a server does that dies: nobody ends it.
+/// Runs Terraform in a cluster's workspace as a server that crashed.
 fn orphan(world: &World, order: &Task) -> Child {
     let folder = world.folder(order);
     let open = |name: &str| {
@@ -78,11 +78,11 @@ fn orphan(world: &World, order: &Task) -> Child {
         .unwrap()
 }
 
-/// A run in the middle, without a server, in a folder in which these files are not written yet.
+/// A run without a server, in a workspace without these files.
 async fn abandoned(world: &World, files: &[&str]) -> (Task, Child) {
     world.open_gate();
     let (provider, order) = (world.provider(), world.steps());
-    make(&provider, &order).await.unwrap();
+    create(&provider, &order).await.unwrap();
     drop(provider);
     std::fs::remove_file(world.path().join("gate")).unwrap();
     std::fs::remove_file(world.path().join("log")).unwrap();
@@ -95,7 +95,7 @@ async fn abandoned(world: &World, files: &[&str]) -> (Task, Child) {
 }
 
 #[tokio::test]
-async fn a_run_that_has_outlived_its_server_is_waited_for() {
+async fn run_that_outlives_its_server_is_waited_for() {
     let world = World::new();
     let (order, mut orphan) =
         abandoned(&world, &["terraform.tfstate", "outputs.json", "run.log"]).await;
@@ -108,11 +108,11 @@ async fn a_run_that_has_outlived_its_server_is_waited_for() {
     let made = settle(|| status(&provider, &order)).await.unwrap();
     assert!(orphan.wait().unwrap().success());
     assert_eq!(made.outputs["id"], "cluster-of-ours");
-    assert_eq!(world.log(), ["+ first", "begun", "+ second"], "it was made once");
+    assert_eq!(world.log(), ["+ first", "begun", "+ second"], "it was created once");
 }
 
 #[tokio::test]
-async fn a_kill_in_the_middle_leaves_no_obstacle() {
+async fn killed_run_does_not_block_the_next() {
     let world = World::new();
     let (order, mut orphan) = abandoned(&world, &["terraform.tfstate", "outputs.json"]).await;
     orphan.kill().unwrap();
@@ -129,56 +129,56 @@ async fn a_kill_in_the_middle_leaves_no_obstacle() {
 }
 
 #[tokio::test]
-async fn the_newer_of_two_states_counts() {
+async fn newer_state_counts() {
     let world = World::new();
     world.open_gate();
     let (provider, mut order) = (world.provider(), world.steps());
-    make(&provider, &order).await.unwrap();
-    keep(&provider, &mut order).await;
-    // An old one was kept: what is on the disk is newer.
+    create(&provider, &order).await.unwrap();
+    persist(&provider, &mut order).await;
+    // The stored state is older than the local one.
     let empty = r#"{"version":4,"serial":0,"lineage":"x","outputs":{},"resources":[]}"#;
     let mut behind = order.clone();
-    behind.kept.insert(STATE.into(), Secret::new(empty));
+    behind.persisted.insert(STATE.into(), Secret::new(empty));
     settle(|| provider.apply(&behind)).await.unwrap();
     assert_eq!(world.log(), ["+ first", "begun", "+ second"]);
-    assert_eq!(provider.keep(&behind).await.unwrap().len(), 1, "and it shall be kept");
-    // The disk is behind: what was kept is newer.
+    assert_eq!(provider.persist(&behind).await.unwrap().len(), 1, "and it is persisted");
+    // The local state is older than the stored one.
     std::fs::write(world.folder(&order).join("terraform.tfstate"), empty).unwrap();
     settle(|| provider.apply(&order)).await.unwrap();
     assert_eq!(world.log(), ["+ first", "begun", "+ second"]);
 }
 
 #[tokio::test]
-async fn without_its_folder_a_cluster_is_still_known() {
+async fn cluster_is_known_without_its_workspace() {
     let world = World::new();
     world.open_gate();
     let (provider, mut order) = (world.provider(), world.steps());
-    let made = make(&provider, &order).await.unwrap();
-    keep(&provider, &mut order).await;
+    let made = create(&provider, &order).await.unwrap();
+    persist(&provider, &mut order).await;
     drop(provider);
-    std::fs::remove_dir_all(&world.options.work).unwrap();
+    std::fs::remove_dir_all(&world.options.work_dir).unwrap();
     let provider = world.provider();
     let known = settle(|| status(&provider, &order)).await.unwrap();
     assert_eq!(known.outputs, made.outputs);
-    assert!(!world.options.work.exists(), "nothing had to be run");
+    assert!(!world.options.work_dir.exists(), "no run was needed");
     settle(|| provider.destroy(&order)).await.unwrap();
     assert_eq!(world.log().last().map(String::as_str), Some("- first"));
 }
 
 #[tokio::test]
-async fn removing_interrupts_what_a_dead_server_has_left() {
+async fn destroy_interrupts_the_run_of_a_crashed_server() {
     let world = World::new();
     world.open_gate();
     let (provider, order) = (world.provider(), world.steps());
-    make(&provider, &order).await.unwrap();
+    create(&provider, &order).await.unwrap();
     drop(provider);
     std::fs::remove_file(world.path().join("gate")).unwrap();
     std::fs::remove_file(world.path().join("log")).unwrap();
     std::fs::remove_file(world.folder(&order).join("terraform.tfstate")).unwrap();
     let mut orphan = orphan(&world, &order);
-    let note = world.folder(&order).join("process");
-    assert!(!note.exists(), "what has ended leaves no note");
-    std::fs::write(&note, orphan.id().to_string()).unwrap();
+    let pid_file = world.folder(&order).join("process");
+    assert!(!pid_file.exists(), "an ended run leaves no PID file");
+    std::fs::write(&pid_file, orphan.id().to_string()).unwrap();
     world.until_log("begun").await;
     let provider = world.provider();
     settle(|| provider.destroy(&order)).await.unwrap();
@@ -188,7 +188,7 @@ async fn removing_interrupts_what_a_dead_server_has_left() {
 }
 
 #[tokio::test]
-async fn a_note_that_means_another_process_ends_nobody() {
+async fn pid_file_of_an_unrelated_process_interrupts_nothing() {
     let world = World::new();
     let (provider, order) = (world.provider(), world.steps());
     let mut other = Command::new("sleep").arg("600").process_group(0).spawn().unwrap();
@@ -197,8 +197,8 @@ async fn a_note_that_means_another_process_ends_nobody() {
     let lock = std::fs::File::create(world.folder(&order).join("lock")).unwrap();
     lock.try_lock().unwrap();
     let why = going(provider.destroy(&order).await);
-    assert_eq!(why, "Ending the previous Terraform run.");
-    assert!(world.folder(&order).join("process").exists(), "it may be one of another machine");
+    assert_eq!(why, "Interrupting the previous Terraform run.");
+    assert!(world.folder(&order).join("process").exists(), "it may be of another machine");
     // A signal may take a moment.
     tokio::time::sleep(Duration::from_millis(100)).await;
     let ended = other.try_wait().unwrap();

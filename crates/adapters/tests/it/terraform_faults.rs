@@ -1,4 +1,4 @@
-//! Modules that are wrong, and a Terraform that can't do its part.
+//! Invalid modules, and a failing Terraform.
 
 use std::time::Duration;
 
@@ -9,45 +9,45 @@ use port::Operation;
 use serde_json::json;
 
 use super::kubernetes::{refused, unavailable};
-use super::terraform::{PASSWORD, World, going, keep, make, settle, state_of, status};
+use super::terraform::{PASSWORD, World, create, going, persist, settle, state_of, status};
 
 #[tokio::test]
-async fn a_module_that_is_not_there_is_refused_with_those_that_are() {
+async fn missing_module_is_refused_with_the_existing_ones() {
     let world = World::new();
     let provider = world.provider();
     let why = refused(provider.apply(&World::order("gone", json!({}))).await);
-    assert!(why.contains("there are no modules"), "{why}");
+    assert!(why.contains("no modules exist"), "{why}");
     world.module("small", "main.tf", "");
     world.module("large", "main.tf", "");
     std::fs::create_dir(world.path().join("outside")).unwrap();
-    let link = world.options.modules.join("link");
+    let link = world.options.module_dir.join("link");
     std::os::unix::fs::symlink(world.path().join("outside"), link).unwrap();
     for name in ["gone", "../outside", "..", "", "link", "/etc", "Small"] {
         let why = refused(provider.apply(&World::order(name, json!({}))).await);
         assert!(why.starts_with("terraform.module: "), "{name}: {why}");
-        assert!(why.contains("there are large, link, small"), "{name}: {why}");
+        assert!(why.contains("the modules are large, link, small"), "{name}: {why}");
     }
-    assert!(!world.options.work.exists(), "nothing was begun");
+    assert!(!world.options.work_dir.exists(), "no run was started");
 }
 
 #[tokio::test]
-async fn links_inside_of_a_module_must_not_lead_out() {
+async fn links_in_a_module_must_not_escape_the_module_folder() {
     let world = World::new();
     world.module("shared", "main.tf", "output \"id\" {\n value = \"shared\"\n}\n");
     world.module("good", "main.tf", "module \"x\" {\n source = \"./x\"\n}\n");
     world.module("bad", "main.tf", "");
     std::fs::write(world.path().join("private"), "").unwrap();
-    let modules = &world.options.modules;
+    let modules = &world.options.module_dir;
     std::os::unix::fs::symlink(modules.join("shared"), modules.join("good/x")).unwrap();
     std::os::unix::fs::symlink(world.path().join("private"), modules.join("bad/x")).unwrap();
     let provider = world.provider();
-    make(&provider, &World::order("good", json!({}))).await.unwrap();
+    create(&provider, &World::order("good", json!({}))).await.unwrap();
     let why = refused(settle(async || provider.apply(&World::order("bad", json!({}))).await).await);
-    assert!(why.contains("x is a link out of the folder of modules"), "{why}");
+    assert!(why.contains("x links outside the module folder"), "{why}");
 }
 
 #[tokio::test]
-async fn mistakes_in_a_module_name_their_file_and_line() {
+async fn errors_in_a_module_name_file_and_line() {
     let cases = [
         (
             "variable \"a\" {\n default = 1\n}\noutput \"id\" {\n value = \n}\n",
@@ -62,46 +62,49 @@ async fn mistakes_in_a_module_name_their_file_and_line() {
             "main.tf:1: No value for required variable: The root module input variable \"size\" is not set",
         ),
     ];
-    for (text, sentence) in cases {
+    for (text, message) in cases {
         let world = World::new();
         world.module("wrong", "main.tf", text);
-        let why = refused(make(&world.provider(), &World::order("wrong", json!({}))).await);
-        assert!(why.starts_with("Terraform can't "), "{why}");
-        assert!(why.contains(sentence), "{why}");
+        let why = refused(create(&world.provider(), &World::order("wrong", json!({}))).await);
+        assert!(
+            why.starts_with("Terraform ") && why.contains(" failed for module wrong: "),
+            "{why}"
+        );
+        assert!(why.contains(message), "{why}");
     }
 }
 
 #[tokio::test]
-async fn a_provider_that_can_not_be_fetched_is_tried_again() {
+async fn provider_that_can_not_be_downloaded_is_retried() {
     let world = World::new();
     let text = "terraform {\n required_providers {\n  zz = {\n   source = \"registry.invalid/foo/zz\"\n  }\n }\n}\n";
     world.module("far", "main.tf", text);
-    let why = unavailable(make(&world.provider(), &World::order("far", json!({}))).await);
-    assert!(why.starts_with("Terraform can't init the module far: "), "{why}");
+    let why = unavailable(create(&world.provider(), &World::order("far", json!({}))).await);
+    assert!(why.starts_with("Terraform init failed for module far: "), "{why}");
 }
 
 #[tokio::test]
-async fn secrets_are_blotted_out_of_what_terraform_says() {
+async fn secrets_are_redacted_in_terraform_output() {
     let world = World::new();
     let text = "variable \"password\" {}\nresource \"terraform_data\" \"x\" {\n provisioner \"local-exec\" {\n  command = \"echo '${var.password}' ${base64encode(var.password)}; exit 3\"\n }\n}\n";
     world.module("leak", "main.tf", text);
     let mut order = World::order("leak", json!({}));
     let secret = json!({"password": PASSWORD}).to_string();
-    order.kept.insert(VARIABLES.into(), Secret::new(secret));
+    order.persisted.insert(VARIABLES.into(), Secret::new(secret));
     let provider = world.provider();
-    let why = refused(make(&provider, &order).await);
+    let why = refused(create(&provider, &order).await);
     assert!(why.contains("main.tf:3: local-exec provisioner error"), "{why}");
     assert!(why.contains("echo '•••'") && why.contains("exit status 3"), "{why}");
     assert!(!why.contains("s3cret") && !why.contains("czNjcmV0"), "{why}");
-    order.kept.insert(VARIABLES.into(), Secret::new("[\"s3cret\"]"));
+    order.persisted.insert(VARIABLES.into(), Secret::new("[\"s3cret\"]"));
     let why = refused(provider.apply(&order).await);
-    assert!(why.contains("no JSON object") && !why.contains("s3cret"), "{why}");
+    assert!(why.contains("must be a JSON object") && !why.contains("s3cret"), "{why}");
     let inputs = Inputs::secret_variables(&Secret::new("{\"password\": \"s3cret\"}")).unwrap();
     let inputs = Inputs { secret_variables: inputs, ..Inputs::default() };
     assert!(!format!("{inputs:?}").contains("s3cret"), "{inputs:?}");
 }
 
-/// Makes the first thing, then fails as long as the gate is closed.
+/// Creates the first resource, then fails as long as the gate is closed.
 const HALF: &str = r#"
 variable "dir" {}
 resource "terraform_data" "first" {
@@ -123,77 +126,77 @@ resource "terraform_data" "second" {
 "#;
 
 #[tokio::test]
-async fn what_was_made_half_way_is_kept_and_destroyed() {
+async fn partially_created_resources_are_persisted_and_destroyed() {
     let world = World::new();
     world.module("half", "main.tf", HALF);
     let mut order = World::order("half", json!({"dir": world.path()}));
     let provider = world.provider();
-    refused(make(&provider, &order).await);
-    let kept = provider.keep(&order).await.unwrap();
-    order.kept.extend(kept);
+    refused(create(&provider, &order).await);
+    let values = provider.persist(&order).await.unwrap();
+    order.persisted.extend(values);
     let resources = state_of(&order)["resources"].to_string();
     assert!(resources.contains("\"first\""), "{resources}");
 
-    // Another server, on another machine, from what was kept alone.
+    // Another server, on another machine, with the persisted values alone.
     drop(provider);
-    std::fs::remove_dir_all(&world.options.work).unwrap();
+    std::fs::remove_dir_all(&world.options.work_dir).unwrap();
     let other = world.provider();
     settle(|| other.destroy(&order)).await.unwrap();
     assert_eq!(world.log(), ["+ first", "- first"]);
 }
 
 #[tokio::test]
-async fn what_failed_half_way_goes_on_from_there() {
+async fn failed_apply_is_resumed() {
     let world = World::new();
     world.module("half", "main.tf", HALF);
     let order = World::order("half", json!({"dir": world.path()}));
     let provider = world.provider();
-    refused(make(&provider, &order).await);
+    refused(create(&provider, &order).await);
     world.open_gate();
     settle(|| status(&provider, &order)).await.unwrap();
-    assert_eq!(world.log(), ["+ first"], "what there was is not made again");
+    assert_eq!(world.log(), ["+ first"], "existing resources are not recreated");
 }
 
 #[tokio::test]
-async fn what_takes_too_long_is_stopped_with_all_that_it_started() {
+async fn timed_out_run_is_stopped_with_its_children() {
     let mut world = World::new();
     let order = world.steps();
     world.options.timeout = Duration::from_secs(5);
     world.options.grace = Duration::from_secs(5);
     let provider = world.provider();
-    // On a loaded machine it may be stopped before it comes to what waits.
+    // On a loaded machine it may be stopped before it reaches the gate.
     while !world.log().contains(&"begun".to_owned()) {
-        let why = unavailable(make(&provider, &order).await);
-        assert!(why.contains("took longer than 5 s and was stopped"), "{why}");
+        let why = unavailable(create(&provider, &order).await);
+        assert!(why.contains("timed out after 5 s"), "{why}");
     }
-    let kept = provider.keep(&order).await.unwrap();
-    assert!(kept[STATE].reveal().contains("\"first\""), "what was made is known");
+    let values = provider.persist(&order).await.unwrap();
+    assert!(values[STATE].reveal().contains("\"first\""), "created resources are known");
     let gate = world.path().join("gate").display().to_string();
-    assert!(!is_running(&gate), "its program was ended, too");
+    assert!(!is_running(&gate), "its program was stopped, too");
 }
 
-/// Does any process have this on its command line?
-pub(crate) fn is_running(words: &str) -> bool {
+/// Whether any process has this text in its command line.
+pub(crate) fn is_running(text: &str) -> bool {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     processes
         .filter_map(|process| std::fs::read(process.path().join("cmdline")).ok())
-        .any(|line| String::from_utf8_lossy(&line).contains(words))
+        .any(|line| String::from_utf8_lossy(&line).contains(text))
 }
 
 #[tokio::test]
-async fn a_program_that_is_missing_is_named_with_its_setting() {
+async fn missing_program_is_reported_with_its_setting() {
     let mut world = World::new();
     let order = world.steps();
     world.options.program = world.path().join("no-such-terraform");
     let provider = world.provider();
-    let why = unavailable(make(&provider, &order).await);
-    assert!(why.contains("no-such-terraform can't be started"), "{why}");
+    let why = unavailable(create(&provider, &order).await);
+    assert!(why.starts_with("cannot start ") && why.contains("no-such-terraform"), "{why}");
     assert!(why.contains("--terraform-program"), "{why}");
     going(status(&provider, &order).await);
 }
 
 #[tokio::test]
-async fn a_module_s_own_backend_is_not_used() {
+async fn backend_of_a_module_is_not_used() {
     let world = World::new();
     let elsewhere = world.path().join("elsewhere.tfstate");
     let text = format!(
@@ -202,27 +205,27 @@ async fn a_module_s_own_backend_is_not_used() {
     );
     world.module("own", "main.tf", &text);
     let (provider, mut order) = (world.provider(), World::order("own", json!({})));
-    make(&provider, &order).await.unwrap();
-    keep(&provider, &mut order).await;
-    assert!(order.kept[STATE].reveal().contains("terraform_data"));
+    create(&provider, &order).await.unwrap();
+    persist(&provider, &mut order).await;
+    assert!(order.persisted[STATE].reveal().contains("terraform_data"));
     assert!(!elsewhere.exists());
 }
 
 #[tokio::test]
-async fn a_state_that_can_not_be_read_is_not_written_over() {
+async fn invalid_state_is_not_overwritten() {
     let world = World::new();
     world.open_gate();
     let (provider, mut order) = (world.provider(), world.steps());
-    order.kept.insert(STATE.into(), Secret::new("{\"version\": 4, \"ser"));
-    let why = refused(make(&provider, &order).await);
-    assert!(why.contains("state of the module steps can't be read"), "{why}");
+    order.persisted.insert(STATE.into(), Secret::new("{\"version\": 4, \"ser"));
+    let why = refused(create(&provider, &order).await);
+    assert!(why.contains("state of the module steps is invalid"), "{why}");
     let answer = settle(|| provider.destroy(&order)).await;
-    assert!(answer.is_err(), "it may hold something: {answer:?}");
+    assert!(answer.is_err(), "it may have resources: {answer:?}");
     assert!(world.log().is_empty());
 }
 
 #[tokio::test]
-async fn a_key_is_a_plain_name() {
+async fn key_must_be_a_plain_name() {
     let world = World::new();
     let runner = Runner::new(world.options.clone());
     for key in ["..", "a/b", "", "/etc"] {
@@ -231,19 +234,19 @@ async fn a_key_is_a_plain_name() {
 }
 
 #[tokio::test]
-async fn a_module_that_is_gone_can_still_take_away_what_it_made() {
+async fn missing_module_can_still_destroy_its_resources() {
     let world = World::new();
     world.open_gate();
     let (provider, order) = (world.provider(), world.steps());
-    make(&provider, &order).await.unwrap();
-    std::fs::remove_dir_all(world.options.modules.join("steps")).unwrap();
+    create(&provider, &order).await.unwrap();
+    std::fs::remove_dir_all(world.options.module_dir.join("steps")).unwrap();
     let done = settle(|| provider.destroy(&order)).await;
     assert!(done.is_ok(), "{done:?}");
     assert_eq!(world.log().last().map(String::as_str), Some("- first"));
 }
 
 #[tokio::test]
-async fn a_cluster_whose_last_apply_failed_is_not_taken_for_done() {
+async fn cluster_with_a_failed_apply_is_not_done() {
     let world = World::new();
     let module = |value: &str| {
         let text = format!("output \"id\" {{\n value = {value}\n}}\n");
@@ -251,10 +254,10 @@ async fn a_cluster_whose_last_apply_failed_is_not_taken_for_done() {
     };
     module("\"x\"");
     let (provider, mut order) = (world.provider(), World::order("name", json!({})));
-    make(&provider, &order).await.unwrap();
-    keep(&provider, &mut order).await;
+    create(&provider, &order).await.unwrap();
+    persist(&provider, &mut order).await;
     module("var.nowhere");
-    refused(make(&provider, &order).await);
+    refused(create(&provider, &order).await);
     let next = world.provider();
     going(status(&next, &order).await);
     refused(settle(|| status(&next, &order)).await);

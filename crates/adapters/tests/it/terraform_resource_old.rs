@@ -1,14 +1,15 @@
-//! The executor of Terraform with the program of old, 0.11, which has another command line.
+//! The executor `terraform` with version 0.11, which has another command line.
 //!
-//! It makes nothing without a provider, and none can be had here: what it does is run, with outputs.
+//! It creates nothing without a provider, and none is available here: these modules have only
+//! outputs.
 
 use port::Operation;
 use serde_json::{Value, json};
 
 use super::kubernetes::refused;
-use super::terraform_resource::{Bed, apply, change, destroy, drift, make, plan, state};
+use super::terraform_resource::{Fixture, apply, change, create, destroy, drift, plan, state};
 
-/// In the language of then.
+/// In the language of version 0.11.
 const NAMES: &str = r#"
 terraform {
   backend "local" {
@@ -29,50 +30,50 @@ output "hidden" {
 }
 "#;
 
-fn bed() -> Bed {
-    let mut bed = Bed::with("PADDOCK_TEST_TERRAFORM_011");
-    bed.file("names/main.tf", NAMES);
-    bed
+fn fixture() -> Fixture {
+    let mut fixture = Fixture::with("PADDOCK_TEST_TERRAFORM_011");
+    fixture.file("names/main.tf", NAMES);
+    fixture
 }
 
 #[tokio::test]
-async fn a_module_of_old_is_planned_made_changed_and_destroyed() {
-    let bed = bed();
-    let executor = bed.executor();
-    let mut task = bed.task("names", json!({"name": "one", "password": "old-s3cret"}));
-    assert_eq!(plan(&executor, &mut task).await, Ok(vec![]), "it does not count outputs");
-    assert!(bed.folder(&task).join("plan").exists());
+async fn old_module_is_planned_applied_changed_and_destroyed() {
+    let fixture = fixture();
+    let executor = fixture.executor();
+    let mut task = fixture.task("names", json!({"name": "one", "password": "old-s3cret"}));
+    assert_eq!(plan(&executor, &mut task).await, Ok(vec![]), "it ignores outputs");
+    assert!(fixture.folder(&task).join("plan").exists());
     let made = apply(&executor, &mut task).await.unwrap();
     assert_eq!(Value::Object(made.outputs), json!({"name": "one"}));
-    assert!(!bed.folder(&task).join("plan.log").exists(), "the plan was applied");
+    assert!(!fixture.folder(&task).join("plan.log").exists(), "the plan was applied");
     assert_eq!(state(&task)["version"], 3);
     task.applied = Some(task.with.clone());
     assert_eq!(drift(&executor, &task).await, Vec::<String>::new());
 
     // On another machine.
-    std::fs::remove_dir_all(&bed.options.work).unwrap();
-    let executor = bed.executor();
+    std::fs::remove_dir_all(&fixture.options.work_dir).unwrap();
+    let executor = fixture.executor();
     change(&mut task, json!({"name": "two", "password": "old-s3cret"}));
-    let made = make(&executor, &mut task).await.unwrap();
+    let made = create(&executor, &mut task).await.unwrap();
     assert_eq!(made.outputs["name"], "two");
-    assert_eq!(state(&task)["serial"], 2, "from the state that was kept");
-    let said = task.log.take().join("\n");
-    assert!(said.contains("Apply complete! Resources: 0 added"), "{said}");
-    assert!(said.contains("The output hidden is sensitive"), "{said}");
-    assert!(!said.contains("s3cret"), "{said}");
+    assert_eq!(state(&task)["serial"], 2, "from the persisted state");
+    let log = task.log.drain().join("\n");
+    assert!(log.contains("Apply complete! Resources: 0 added"), "{log}");
+    assert!(log.contains("Output hidden is sensitive"), "{log}");
+    assert!(!log.contains("s3cret"), "{log}");
 
     destroy(&executor, &mut task).await.unwrap();
-    assert!(!bed.folder(&task).exists());
+    assert!(!fixture.folder(&task).exists());
 }
 
 #[tokio::test]
-async fn what_is_destroyed_runs_the_command_of_old() {
-    let bed = bed();
-    let executor = bed.executor();
-    let mut task = bed.task("names", json!({"name": "one", "password": "old-s3cret"}));
-    make(&executor, &mut task).await.unwrap();
-    // A thing of a provider that can't be had: destroying has to look at it, and can't.
-    bed.edit_state(&task, |state| {
+async fn destroy_uses_the_old_command() {
+    let fixture = fixture();
+    let executor = fixture.executor();
+    let mut task = fixture.task("names", json!({"name": "one", "password": "old-s3cret"}));
+    create(&executor, &mut task).await.unwrap();
+    // A resource of an unavailable provider: destroy has to read it, and fails.
+    fixture.edit_state(&task, |state| {
         state["serial"] = json!(9);
         state["modules"][0]["resources"] = json!({"far_thing.x": {"type": "far_thing",
             "depends_on": [], "primary": {"id": "7", "attributes": {"id": "7"}, "meta": {},
@@ -80,22 +81,22 @@ async fn what_is_destroyed_runs_the_command_of_old() {
     });
     let answer = destroy(&executor, &mut task).await;
     assert!(answer.is_err(), "{answer:?}");
-    assert!(bed.folder(&task).exists(), "nothing is forgotten");
-    bed.edit_state(&task, |state| {
+    assert!(fixture.folder(&task).exists(), "nothing is lost");
+    fixture.edit_state(&task, |state| {
         state["serial"] = json!(12);
         state["modules"][0]["resources"] = json!({});
     });
     destroy(&executor, &mut task).await.unwrap();
-    assert!(!bed.folder(&task).exists());
+    assert!(!fixture.folder(&task).exists());
 }
 
 #[tokio::test]
-async fn a_mistake_in_a_module_of_old_is_told() {
-    let mut bed = bed();
-    bed.file("names/bad.tf", "output \"x\" { value = }\n");
-    let mut task = bed.task("names", json!({"name": "one", "password": "old-s3cret"}));
-    let executor = bed.executor();
-    let why = refused(make(&executor, &mut task).await);
+async fn error_in_an_old_module_is_reported() {
+    let mut fixture = fixture();
+    fixture.file("names/bad.tf", "output \"x\" { value = }\n");
+    let mut task = fixture.task("names", json!({"name": "one", "password": "old-s3cret"}));
+    let executor = fixture.executor();
+    let why = refused(create(&executor, &mut task).await);
     assert!(why.contains("bad.tf"), "{why}");
     assert_eq!(executor.cancel(&task).await, Ok(true));
 }

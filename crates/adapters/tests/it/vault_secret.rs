@@ -1,10 +1,10 @@
-//! Secrets and certificates in a real server that speaks Vault's API: KV version 1, AppRole, PKI.
+//! Secrets and certificates in a real server with Vault's API: KV version 1, AppRole, PKI.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use adapters::vault::{Options, Secrets, SignIn};
+use adapters::vault::{Auth, Options, VaultSecrets};
 use base::{Clock as _, Entropy as _};
 use model::resource::Difference;
 use model::{ResourceId, Secret};
@@ -18,15 +18,15 @@ use super::kv::done;
 
 use crate::fake::prepare;
 
-/// An executor that signs in so, by that clock.
-pub(crate) fn executor(options: Options, clock: &Arc<TestClock>) -> Secrets {
+/// An executor with these options and this clock.
+pub(crate) fn executor(options: Options, clock: &Arc<TestClock>) -> VaultSecrets {
     prepare();
     let clock = clock.clone();
     let entropy = Arc::new(|buffer: &mut [u8]| base::OsEntropy.fill(buffer));
-    Secrets::new(options, entropy, Arc::new(move || clock.now())).unwrap()
+    VaultSecrets::new(options, entropy, Arc::new(move || clock.now())).unwrap()
 }
 
-/// A resource that nothing was made for yet.
+/// A resource for which nothing was created yet.
 pub(crate) fn task(with: Value) -> Task {
     let id: ResourceId = "9m4e2mr0ui3e8a215n4g".parse().unwrap();
     let environment = port::Environment {
@@ -46,34 +46,34 @@ pub(crate) fn task(with: Value) -> Task {
 pub(crate) fn object(value: Value) -> serde_json::Map<String, Value> {
     match value {
         Value::Object(map) => map,
-        other => panic!("{other} is no object"),
+        other => panic!("{other} is not an object"),
     }
 }
 
 /// The next change of a resource.
-pub(crate) fn told(task: &mut Task, with: Value) {
+pub(crate) fn change(task: &mut Task, with: Value) {
     task.with = object(with);
     task.key.push('+');
 }
 
-/// Applies as a worker does, and keeps what a worker keeps.
-pub(crate) async fn apply(executor: &Secrets, task: &mut Task) -> Result<Outcome, Fault> {
+/// Applies and persists as a worker does.
+pub(crate) async fn apply(executor: &VaultSecrets, task: &mut Task) -> Result<Outcome, Fault> {
     executor.validate(&task.with, &task.files).unwrap();
     executor.plan(task).await?;
     let outcome = executor.apply(task).await;
-    let kept = executor.keep(task).await.unwrap();
-    task.kept.extend(kept);
+    let kept = executor.persist(task).await.unwrap();
+    task.persisted.extend(kept);
     let Progress::Done(applied) = outcome? else { panic!("it is done at once") };
     (task.applied, task.outputs) = (Some(task.with.clone()), applied.outputs.clone());
     Ok(applied)
 }
 
-/// What has drifted, as `field: made → found`.
-pub(crate) async fn drift(executor: &Secrets, task: &Task) -> Vec<String> {
-    done(executor.observe(task).await.unwrap()).drift.iter().map(words).collect()
+/// The drift, as `field: made → found`.
+pub(crate) async fn drift(executor: &VaultSecrets, task: &Task) -> Vec<String> {
+    done(executor.observe(task).await.unwrap()).drift.iter().map(line).collect()
 }
 
-fn words(one: &Difference) -> String {
+fn line(one: &Difference) -> String {
     let shown = |value: &Option<Value>| value.as_ref().map_or("nothing".into(), Value::to_string);
     format!("{}: {} → {}", one.field, shown(&one.made), shown(&one.found)).replace('"', "")
 }
@@ -92,13 +92,13 @@ pub(crate) fn unavailable<T: std::fmt::Debug>(outcome: Result<T, Fault>) -> Stri
     }
 }
 
-fn with_root(vault: &RustyVault) -> Secrets {
-    let sign_in = SignIn::Token(Secret::new(vault.root.clone()));
+fn with_root(vault: &RustyVault) -> VaultSecrets {
+    let sign_in = Auth::Token(Secret::new(vault.root.clone()));
     executor(Options::new(&vault.address(), sign_in), &Arc::default())
 }
 
 #[tokio::test]
-async fn values_are_made_once_and_stay_through_every_change_in_version_1() {
+async fn values_are_generated_once_and_retained_in_version_1() {
     let vault = RustyVault::start().await;
     let executor = with_root(&vault);
     let mut db = task(json!({
@@ -125,7 +125,7 @@ async fn values_are_made_once_and_stay_through_every_change_in_version_1() {
     apply(&with_root(&vault), &mut db).await.unwrap();
     assert_eq!(vault.secret("secret/shop/db").await.unwrap(), first);
 
-    told(
+    change(
         &mut db,
         json!({
             "path": "shop/db", "generate": {"password": {}, "pin": {"length": 8, "alphabet": "0123456789"}},
@@ -138,7 +138,7 @@ async fn values_are_made_once_and_stay_through_every_change_in_version_1() {
 }
 
 #[tokio::test]
-async fn what_is_changed_by_hand_in_version_1_is_seen_and_mended() {
+async fn external_changes_in_version_1_are_detected_and_repaired() {
     let vault = RustyVault::start().await;
     let executor = with_root(&vault);
     let with = json!({"path": "shop/db", "values": {"user": "shop"}, "generate": {"password": {}}});
@@ -148,32 +148,32 @@ async fn what_is_changed_by_hand_in_version_1_is_seen_and_mended() {
     let mut changed = made.clone();
     (changed["password"], changed["user"], changed["more"]) =
         (json!("hunter2"), json!("root"), json!("x"));
-    vault.ask(Method::POST, "secret/shop/db", &changed).await;
+    vault.call(Method::POST, "secret/shop/db", &changed).await;
     assert_eq!(
         drift(&executor, &db).await,
-        ["values.user: shop → root", "generate.password: (as generated) → (another)"]
+        ["values.user: shop → root", "generate.password: (as generated) → (another value)"]
     );
     assert_eq!(done(executor.observe(&db).await.unwrap()).unexpected, ["more"]);
     apply(&executor, &mut db).await.unwrap();
-    let mended = vault.secret("secret/shop/db").await.unwrap();
-    assert_eq!((&mended["user"], &mended["more"]), (&json!("shop"), &json!("x")));
-    assert_ne!(mended["password"], "hunter2");
+    let repaired = vault.secret("secret/shop/db").await.unwrap();
+    assert_eq!((&repaired["user"], &repaired["more"]), (&json!("shop"), &json!("x")));
+    assert_ne!(repaired["password"], "hunter2");
     assert_eq!(drift(&executor, &db).await, Vec::<String>::new());
-    vault.ask(Method::DELETE, "secret/shop/db", &Value::Null).await;
+    vault.call(Method::DELETE, "secret/shop/db", &Value::Null).await;
     assert_eq!(drift(&executor, &db).await, ["path: vault:secret/shop/db → nothing"]);
 }
 
 #[tokio::test]
-async fn what_others_made_in_version_1_is_refused_until_it_is_adopted_and_never_deleted() {
+async fn existing_secret_in_version_1_is_refused_until_adopted_and_never_deleted() {
     let vault = RustyVault::start().await;
     let executor = with_root(&vault);
-    vault.ask(Method::POST, "secret/shop/db", &json!({"password": "old", "host": "db1"})).await;
+    vault.call(Method::POST, "secret/shop/db", &json!({"password": "old", "host": "db1"})).await;
     let with = json!({"path": "shop/db", "generate": {"password": {}, "salt": {}}});
     let mut db = task(with);
     let why = refused(apply(&executor, &mut db).await);
-    assert!(why.contains("was not made by Paddock") && why.contains("adopting shop/db"), "{why}");
+    assert!(why.contains("was not created by Paddock") && why.contains("adopt shop/db"), "{why}");
     executor.destroy(&db).await.unwrap();
-    assert!(vault.secret("secret/shop/db").await.is_some(), "another's is left alone");
+    assert!(vault.secret("secret/shop/db").await.is_some(), "the secret of others remains");
 
     let adopted = executor.adopt(&db, "shop/db").await.unwrap();
     db.outputs = adopted.outputs;
@@ -188,10 +188,10 @@ async fn what_others_made_in_version_1_is_refused_until_it_is_adopted_and_never_
 }
 
 #[tokio::test]
-async fn a_mount_that_only_claims_to_be_version_2_is_not_taken_for_it() {
+async fn mount_that_only_claims_version_2_is_used_as_version_1() {
     let vault = RustyVault::start().await;
     let kind = json!({"type": "kv", "options": {"version": "2"}});
-    vault.ask(Method::POST, "sys/mounts/two", &kind).await;
+    vault.call(Method::POST, "sys/mounts/two", &kind).await;
     let mut db = task(json!({"mount": "two", "path": "shop/db", "generate": {"password": {}}}));
     let applied = apply(&with_root(&vault), &mut db).await.unwrap();
     assert_eq!(applied.outputs["version"], 1);
@@ -200,28 +200,28 @@ async fn a_mount_that_only_claims_to_be_version_2_is_not_taken_for_it() {
 }
 
 #[tokio::test]
-async fn a_role_signs_in_and_a_wrong_one_is_a_sentence_without_its_secret() {
+async fn role_authenticates_and_a_wrong_one_is_reported_without_its_secret() {
     let vault = RustyVault::start().await;
     let (role_id, secret_id) = vault.mount_approle("paddock").await;
     let with = |secret_id: &str| {
         let (role_id, secret_id) = (role_id.clone(), Secret::new(secret_id));
-        let sign_in = SignIn::AppRole { role_id, secret_id, mount: "approle".into() };
+        let sign_in = Auth::AppRole { role_id, secret_id, mount: "approle".into() };
         executor(Options::new(&vault.address(), sign_in), &Arc::default())
     };
     let mut db = task(json!({"path": "shop/db", "generate": {"password": {}}}));
     apply(&with(&secret_id), &mut db).await.unwrap();
     assert!(vault.secret("secret/shop/db").await.is_some());
     let why = refused(apply(&with("wr0ng-one"), &mut db).await);
-    assert!(why.contains("sign in at auth/approle/login") && !why.contains("wr0ng"), "{why}");
-    let sign_in = SignIn::Token(Secret::new("b0gus"));
+    assert!(why.contains("the login at auth/approle/login") && !why.contains("wr0ng"), "{why}");
+    let sign_in = Auth::Token(Secret::new("b0gus"));
     let why = refused(
         apply(&executor(Options::new(&vault.address(), sign_in), &Arc::default()), &mut db).await,
     );
-    assert!(why.contains("does not accept Paddock's token") && !why.contains("b0gus"), "{why}");
+    assert!(why.contains("rejected Paddock's token") && !why.contains("b0gus"), "{why}");
 }
 
 #[tokio::test]
-async fn a_real_certificate_has_the_names_and_fits_its_key() {
+async fn real_certificate_has_the_names_and_matches_its_key() {
     let vault = RustyVault::start().await;
     vault.mount_pki("web").await;
     let executor = with_root(&vault);
@@ -243,10 +243,10 @@ async fn a_real_certificate_has_the_names_and_fits_its_key() {
     let shown = &applied.outputs["certificate"];
     assert_eq!(shown["serial_number"], kept["serial_number"]);
     assert_eq!(shown["common_name"], "shop.example.test");
-    assert!(!format!("{applied:?}{:?}", tls.log.take()).contains("PRIVATE KEY"));
+    assert!(!format!("{applied:?}{:?}", tls.log.drain()).contains("PRIVATE KEY"));
     assert_eq!(drift(&executor, &tls).await, Vec::<String>::new());
 
-    told(&mut tls, with(json!(["new.example.test"])));
+    change(&mut tls, with(json!(["new.example.test"])));
     apply(&executor, &mut tls).await.unwrap();
     let next = vault.secret("secret/shop/tls").await.unwrap();
     assert_ne!(next["serial_number"], kept["serial_number"]);
@@ -254,18 +254,18 @@ async fn a_real_certificate_has_the_names_and_fits_its_key() {
         openssl(&["x509", "-noout", "-text"], &next["certificate"])
             .contains("DNS:new.example.test")
     );
-    let said = tls.log.take().join("\n");
-    let gone = format!("{} is revoked", kept["serial_number"].as_str().unwrap());
-    assert!(said.contains(&gone), "{said}");
+    let log = tls.log.drain().join("\n");
+    let revoked = format!("Revoked certificate {}", kept["serial_number"].as_str().unwrap());
+    assert!(log.contains(&revoked), "{log}");
     executor.destroy(&tls).await.unwrap();
     assert_eq!(vault.secret("secret/shop/tls").await, None);
 }
 
-/// What openssl says of a text in PEM.
-fn openssl(words: &[&str], pem: &Value) -> String {
+/// The output of openssl for a PEM text.
+fn openssl(args: &[&str], pem: &Value) -> String {
     let mut command = Command::new("openssl");
     let mut child =
-        command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(pem.as_str().unwrap().as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{output:?}");
@@ -273,7 +273,7 @@ fn openssl(words: &[&str], pem: &Value) -> String {
 }
 
 #[tokio::test]
-async fn a_sealed_vault_is_waited_for() {
+async fn sealed_vault_is_retried() {
     let vault = RustyVault::start().await;
     let executor = with_root(&vault);
     let mut db = task(json!({"path": "shop/db", "generate": {"password": {}}}));

@@ -1,10 +1,9 @@
-//! Secrets in version 2 of KV and certificates, against a server that answers as Vault's API is
-//! documented.
+//! Secrets in KV version 2 and certificates, against a fake of Vault's documented API.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use adapters::vault::{Options, Secrets, SignIn};
+use adapters::vault::{Auth, Options, VaultSecrets};
 use model::Secret;
 use model::operation::Subject;
 use port::{Operation, Progress, Task};
@@ -13,9 +12,9 @@ use testing::TestClock;
 use testing::vault::{ROOT, Vault};
 
 use super::kv::done;
-use super::vault_secret::{apply, drift, executor, refused, task, told};
+use super::vault_secret::{apply, change, drift, executor, refused, task};
 
-/// Where the tests' secrets are.
+/// The place of the tests' secrets.
 pub(crate) const PLACE: &str = "secret/shop/db";
 
 /// A Vault and a clock.
@@ -31,13 +30,13 @@ impl World {
         Self { vault: Vault::start(clock.clone()).await, clock }
     }
 
-    /// An executor that may do everything, and knows nothing yet.
-    pub(crate) fn executor(&self) -> Secrets {
+    /// A new executor with all permissions.
+    pub(crate) fn executor(&self) -> VaultSecrets {
         self.with_token(ROOT)
     }
 
-    pub(crate) fn with_token(&self, token: &str) -> Secrets {
-        let sign_in = SignIn::Token(Secret::new(token));
+    pub(crate) fn with_token(&self, token: &str) -> VaultSecrets {
+        let sign_in = Auth::Token(Secret::new(token));
         executor(Options::new(self.vault.address(), sign_in), &self.clock)
     }
 
@@ -56,7 +55,7 @@ fn db() -> Task {
 }
 
 #[tokio::test]
-async fn values_are_made_once_and_the_mark_is_beside_them() {
+async fn values_are_generated_once_and_the_mark_is_custom_metadata() {
     let world = World::new().await;
     let mut db = db();
     let applied = apply(&world.executor(), &mut db).await.unwrap();
@@ -65,29 +64,29 @@ async fn values_are_made_once_and_the_mark_is_beside_them() {
     assert_eq!(first["password"].as_str().unwrap().len(), 32);
     assert_eq!(applied.outputs["version"], 2);
     assert_eq!(applied.outputs["keys"]["password"], "vault:secret/shop/db#password");
-    let notes = Value::Object(world.vault.custom_metadata(PLACE)).to_string();
-    assert!(notes.contains(&db.id.to_string()), "{notes}");
+    let metadata = Value::Object(world.vault.custom_metadata(PLACE)).to_string();
+    assert!(metadata.contains(&db.id.to_string()), "{metadata}");
     for value in first.values() {
-        assert!(!notes.contains(value.as_str().unwrap()) || value == "shop", "{notes}");
+        assert!(!metadata.contains(value.as_str().unwrap()) || value == "shop", "{metadata}");
     }
 
-    world.vault.forget();
+    world.vault.clear_requests();
     apply(&world.executor(), &mut db).await.unwrap();
     assert_eq!(drift(&world.executor(), &db).await, Vec::<String>::new());
     assert_eq!(world.vault.secret(PLACE).unwrap(), first);
     assert!(
-        world.vault.lines().iter().all(|line| line.starts_with("GET ")),
-        "nothing had to change"
+        world.vault.request_lines().iter().all(|line| line.starts_with("GET ")),
+        "nothing was written"
     );
 }
 
 #[tokio::test]
-async fn a_key_that_is_made_otherwise_is_made_again_and_no_other() {
+async fn only_values_with_a_changed_rule_are_regenerated() {
     let world = World::new().await;
     let (executor, mut db) = (world.executor(), db());
     apply(&executor, &mut db).await.unwrap();
     let first = world.vault.secret(PLACE).unwrap();
-    told(
+    change(
         &mut db,
         json!({
             "path": "shop/db", "values": {"user": "admin", "host": "db1"},
@@ -104,7 +103,7 @@ async fn a_key_that_is_made_otherwise_is_made_again_and_no_other() {
     assert_eq!(second["pin"].as_str().unwrap().len(), 4);
     assert_eq!(second["salt"].as_str().unwrap().len(), 32);
 
-    told(&mut db, json!({"path": "shop/db", "generate": {"password": {}}}));
+    change(&mut db, json!({"path": "shop/db", "generate": {"password": {}}}));
     apply(&executor, &mut db).await.unwrap();
     let third = world.vault.secret(PLACE).unwrap();
     assert_eq!(
@@ -114,7 +113,7 @@ async fn a_key_that_is_made_otherwise_is_made_again_and_no_other() {
 }
 
 #[tokio::test]
-async fn what_is_changed_by_hand_is_seen_without_being_shown_and_mended() {
+async fn external_changes_are_detected_without_showing_values_and_repaired() {
     let world = World::new().await;
     let (executor, mut db) = (world.executor(), db());
     apply(&executor, &mut db).await.unwrap();
@@ -122,10 +121,11 @@ async fn what_is_changed_by_hand_is_seen_without_being_shown_and_mended() {
     world
         .vault
         .put(PLACE, &json!({"password": "hunter2", "user": "root", "pin": pin, "more": "x"}));
-    let seen = done(executor.observe(&db).await.unwrap());
-    assert!(!format!("{seen:?}").contains("hunter2"));
-    assert_eq!(seen.unexpected, ["more"]);
-    let differences = ["values.user: shop → root", "generate.password: (as generated) → (another)"];
+    let observed = done(executor.observe(&db).await.unwrap());
+    assert!(!format!("{observed:?}").contains("hunter2"));
+    assert_eq!(observed.unexpected, ["more"]);
+    let differences =
+        ["values.user: shop → root", "generate.password: (as generated) → (another value)"];
     assert_eq!(drift(&executor, &db).await, differences);
     apply(&executor, &mut db).await.unwrap();
     assert_ne!(world.value("password").unwrap(), "hunter2");
@@ -143,17 +143,17 @@ async fn what_is_changed_by_hand_is_seen_without_being_shown_and_mended() {
 }
 
 #[tokio::test]
-async fn what_exists_is_refused_or_taken_over_with_its_values() {
+async fn existing_secret_is_refused_or_adopted_with_its_values() {
     let world = World::new().await;
     let (executor, mut db) = (world.executor(), db());
     let why = refused(executor.adopt(&db, "shop/db").await);
-    assert!(why.contains("there is no vault:secret/shop/db"), "{why}");
+    assert!(why.contains("cannot adopt vault:secret/shop/db: it does not exist"), "{why}");
     world.vault.put(PLACE, &json!({"password": "old", "host": "db1"}));
     world.vault.set_custom_metadata(PLACE, "team", "shop");
     let why = refused(apply(&executor, &mut db).await);
-    assert!(why.contains("was not made by Paddock") && why.contains("adopting shop/db"), "{why}");
+    assert!(why.contains("was not created by Paddock") && why.contains("adopt shop/db"), "{why}");
     let why = refused(executor.adopt(&db, "other/db").await);
-    assert!(why.contains("with.path is shop/db"), "{why}");
+    assert!(why.contains("it must be with.path, which is shop/db"), "{why}");
     executor.destroy(&db).await.unwrap();
     assert_eq!(world.vault.versions(PLACE), 1, "nothing was changed");
 
@@ -169,25 +169,25 @@ async fn what_exists_is_refused_or_taken_over_with_its_values() {
     assert_eq!(drift(&executor, &db).await, Vec::<String>::new());
     assert_eq!(world.vault.custom_metadata(PLACE)["team"], "shop");
     world.vault.put(PLACE, &json!({"password": "new", "pin": world.value("pin"), "user": "shop"}));
-    assert_eq!(drift(&executor, &db).await.len(), 1, "what was taken over has a print, too");
+    assert_eq!(drift(&executor, &db).await.len(), 1, "adopted values have fingerprints, too");
 }
 
 #[tokio::test]
-async fn the_secret_of_another_resource_is_neither_changed_nor_adopted_nor_deleted() {
+async fn secret_of_another_resource_is_untouched() {
     let world = World::new().await;
     let (executor, mut ours, mut theirs) = (world.executor(), db(), db());
     theirs.id = Subject::Resource("9m4e2mr0ui3e8a215n5g".parse().unwrap());
     apply(&executor, &mut ours).await.unwrap();
     let made = world.vault.secret(PLACE);
-    let sentence = format!("belongs to the resource {}", ours.id);
+    let message = format!("belongs to the resource {}", ours.id);
     for why in [
         refused(apply(&executor, &mut theirs).await),
         refused(executor.adopt(&theirs, "shop/db").await),
     ] {
-        assert!(why.contains(&sentence), "{why}");
+        assert!(why.contains(&message), "{why}");
     }
     executor.destroy(&theirs).await.unwrap();
-    assert!(theirs.log.take().concat().contains("left alone"));
+    assert!(theirs.log.drain().concat().contains("does not belong to this resource"));
     assert_eq!(world.vault.secret(PLACE), made);
     theirs.applied = ours.applied.clone();
     let drifted = drift(&executor, &theirs).await;
@@ -195,17 +195,17 @@ async fn the_secret_of_another_resource_is_neither_changed_nor_adopted_nor_delet
 }
 
 #[tokio::test]
-async fn destroying_takes_all_versions_and_can_be_repeated() {
+async fn destroy_deletes_all_versions_and_is_idempotent() {
     let world = World::new().await;
     let (executor, mut db) = (world.executor(), db());
     apply(&executor, &mut db).await.unwrap();
     executor.destroy(&db).await.unwrap();
-    assert_eq!(world.vault.places(), Vec::<String>::new());
+    assert_eq!(world.vault.paths(), Vec::<String>::new());
     executor.destroy(&db).await.unwrap();
     apply(&executor, &mut db).await.unwrap();
     world.vault.delete(PLACE);
     executor.destroy(&db).await.unwrap();
-    assert_eq!(world.vault.places(), Vec::<String>::new(), "also what was deleted softly");
+    assert_eq!(world.vault.paths(), Vec::<String>::new(), "also a soft-deleted one");
 }
 
 fn tls(role: &str, names: &[&str]) -> Value {
@@ -217,7 +217,7 @@ fn tls(role: &str, names: &[&str]) -> Value {
 }
 
 #[tokio::test]
-async fn a_certificate_is_issued_kept_renewed_in_time_and_revoked() {
+async fn certificate_is_issued_retained_renewed_and_revoked() {
     let world = World::new().await;
     let (executor, mut one) = (world.executor(), task(tls("web", &["a.example.test"])));
     let applied = apply(&executor, &mut one).await.unwrap();
@@ -250,26 +250,26 @@ async fn a_certificate_is_issued_kept_renewed_in_time_and_revoked() {
         changed["private_key"] = json!("mine");
         changed.into()
     });
-    assert_eq!(drift(&executor, &one).await, ["certificate: (as issued) → (another)"]);
-    told(&mut one, tls("web", &["b.example.test"]));
+    assert_eq!(drift(&executor, &one).await, ["certificate: (as issued) → (another value)"]);
+    change(&mut one, tls("web", &["b.example.test"]));
     apply(&executor, &mut one).await.unwrap();
     assert_eq!(world.value("serial_number").unwrap(), "0a:03");
 
-    told(&mut one, json!({"path": "shop/db", "generate": {"keystore": {}}}));
+    change(&mut one, json!({"path": "shop/db", "generate": {"keystore": {}}}));
     apply(&executor, &mut one).await.unwrap();
     assert_eq!(world.vault.secret(PLACE).unwrap().len(), 1);
-    told(&mut one, tls("web", &[]));
+    change(&mut one, tls("web", &[]));
     apply(&executor, &mut one).await.unwrap();
     executor.destroy(&one).await.unwrap();
     assert_eq!(world.vault.revoked(), ["0a:01", "0a:02", "0a:03", "0a:04"]);
-    assert_eq!(world.vault.places(), Vec::<String>::new());
+    assert_eq!(world.vault.paths(), Vec::<String>::new());
     let mut wrong = task(tls("nobody", &[]));
     let why = refused(apply(&executor, &mut wrong).await);
     assert!(why.contains("pki/issue/nobody") && why.contains("unknown role"), "{why}");
 }
 
 #[tokio::test]
-async fn no_value_is_shown_anywhere() {
+async fn values_are_never_shown() {
     let world = World::new().await;
     let (executor, mut one) = (world.executor(), task(tls("web", &[])));
     let mut shown = vec![format!("{:?}", executor.plan(&one).await)];
@@ -278,12 +278,12 @@ async fn no_value_is_shown_anywhere() {
     world.vault.put(PLACE, &json!({"keystore": "set by hand"}));
     shown.push(format!("{:?}{:?}", executor.observe(&one).await, executor.plan(&one).await));
     shown.push(format!("{:?}", apply(&executor, &mut one).await));
-    told(&mut one, json!({"path": "shop/db", "values": {"keystore": "known"}}));
+    change(&mut one, json!({"path": "shop/db", "values": {"keystore": "known"}}));
     shown.push(format!("{:?}", executor.plan(&one).await));
     shown.push(format!("{:?}", refused(apply(&world.with_token("n0ne"), &mut one).await)));
     shown.push(format!("{:?}", executor.destroy(&one).await));
-    shown.push(format!("{:?}{one:?}", one.log.take()));
-    let (shown, key) = (shown.concat(), one.kept["print-key"].reveal());
+    shown.push(format!("{:?}{one:?}", one.log.drain()));
+    let (shown, key) = (shown.concat(), one.persisted["print-key"].reveal());
     let mut hidden = vec!["set by hand", "private key", "n0ne", ROOT, key];
     hidden.push(first["keystore"].as_str().unwrap());
     for secret in hidden {
@@ -292,7 +292,7 @@ async fn no_value_is_shown_anywhere() {
 }
 
 #[tokio::test]
-async fn as_many_keys_as_are_allowed_fit_beside_the_secret() {
+async fn maximum_number_of_keys_fits_into_custom_metadata() {
     let world = World::new().await;
     let keys: serde_json::Map<_, _> =
         (0..100).map(|i| (format!("{i:0>64}"), json!({"length": 8}))).collect();
@@ -307,21 +307,21 @@ async fn as_many_keys_as_are_allowed_fit_beside_the_secret() {
 }
 
 #[tokio::test]
-async fn the_version_is_found_out_also_where_mounts_are_not_told() {
+async fn kv_version_is_determined_with_and_without_mount_information() {
     for is_told in [true, false] {
         let world = World::new().await;
-        world.vault.tell_mounts(is_told);
+        world.vault.set_reports_mounts(is_told);
         for (mount, version) in [("secret", 2), ("kv", 1)] {
-            // To version 1 the settings of version 2 are a secret like any other.
+            // In version 1 the settings of version 2 are an ordinary secret.
             world.vault.put("kv/config", &json!({"max_versions": "10", "cas_required": "true"}));
             let mut one = task(json!({"mount": mount, "path": "shop/db", "generate": {"a": {}}}));
             let executor = world.executor();
             let applied = apply(&executor, &mut one).await.unwrap();
             assert_eq!(applied.outputs["version"], version);
-            world.vault.forget();
+            world.vault.clear_requests();
             apply(&executor, &mut one).await.unwrap();
-            let asked = world.vault.lines();
-            assert!(!asked.iter().any(|line| line.contains("mounts") || line.contains("config")));
+            let lines = world.vault.request_lines();
+            assert!(!lines.iter().any(|line| line.contains("mounts") || line.contains("config")));
         }
     }
     let world = World::new().await;
@@ -330,20 +330,17 @@ async fn the_version_is_found_out_also_where_mounts_are_not_told() {
     assert!(why.contains("is an engine pki; it must be kv"), "{why}");
     let mut wrong = task(json!({"mount": "secret/team", "path": "db"}));
     let why = refused(apply(&world.executor(), &mut wrong).await);
-    assert!(
-        why.contains("has no mount secret/team; what is there is part of the mount secret"),
-        "{why}"
-    );
+    assert!(why.contains("has no mount secret/team: the path is below the mount secret"), "{why}");
 }
 
 #[tokio::test]
-async fn a_vault_without_patch_is_written_all_the_same() {
+async fn vault_without_patch_is_supported() {
     let world = World::new().await;
-    world.vault.know_patch(false);
+    world.vault.set_supports_patch(false);
     let (executor, mut db) = (world.executor(), db());
     apply(&executor, &mut db).await.unwrap();
     world.vault.set_custom_metadata(PLACE, "team", "shop");
-    told(&mut db, json!({"path": "shop/db", "generate": {"password": {}}}));
+    change(&mut db, json!({"path": "shop/db", "generate": {"password": {}}}));
     apply(&executor, &mut db).await.unwrap();
     assert_eq!(drift(&executor, &db).await, Vec::<String>::new());
     assert_eq!(world.vault.custom_metadata(PLACE)["team"], "shop");

@@ -1,4 +1,4 @@
-//! The embedded runtime's helper processes, for this crate's tests. Not part of the product.
+//! Helper processes of the embedded runtime for this crate's tests. Not part of the product.
 
 use std::process::ExitCode;
 

@@ -1,19 +1,20 @@
-//! No runtime: for machines on which none works. Says so, for every image.
+//! Absent runtime, for machines without a working one: fails every replica.
 
 use futures_util::future::{BoxFuture, pending, ready};
 use futures_util::{FutureExt, StreamExt, stream};
+use model::OrganizationId;
 use model::agent::{Observed, ReplicaId};
 use model::deployment::{Reason, Spec};
 use model::log::LogsFrom;
 use runtime::LogStream;
 
-use super::{Doing, Runtime};
+use super::{ObservedFuture, Runtime};
 use crate::Error;
 
-/// Runs nothing.
+/// Fails every replica.
 #[derive(Debug, Clone)]
 pub struct Absent {
-    /// Why there is none, and what to do about it.
+    /// Why no runtime is available, and what to do.
     pub reason: String,
 }
 
@@ -22,12 +23,18 @@ impl Runtime for Absent {
         "absent"
     }
 
-    fn start<'a>(&'a self, _id: ReplicaId, _node: &'a str, _spec: &'a Spec) -> Doing<'a> {
+    fn start<'a>(
+        &'a self,
+        _id: ReplicaId,
+        _node: &'a str,
+        _organization: Option<OrganizationId>,
+        _spec: &'a Spec,
+    ) -> ObservedFuture<'a> {
         let reason = Reason::StartFailed { message: self.reason.clone() };
         ready(Observed::Failed { reason }).boxed()
     }
 
-    fn changed<'a>(&'a self, _id: ReplicaId, _seen: &'a Observed) -> Doing<'a> {
+    fn changed<'a>(&'a self, _id: ReplicaId, _last: &'a Observed) -> ObservedFuture<'a> {
         pending().boxed()
     }
 

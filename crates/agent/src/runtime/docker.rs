@@ -1,13 +1,13 @@
-//! Docker and Podman, through the socket on which they serve Docker's API.
+//! Docker and Podman, through Docker's API on a Unix socket.
 //!
-//! A replica is one container, known by its name and labels: what a server of before has started is
-//! found again. Restarts are ours, not the engine's: the two engines differ in when they try again
-//! and neither says why. The price is that nothing is restarted while no server runs; it is made up
-//! for as soon as one does.
+//! A replica is one container, identified by its name and labels, so that a restarted server
+//! adopts it. The server restarts containers, not the engine: the two engines differ in their
+//! backoff, and neither reports a cause. The next server restarts what exited without one.
 
 mod body;
 mod fault;
-mod found;
+mod images;
+mod inspect;
 mod logs;
 mod options;
 mod pull;
@@ -19,23 +19,25 @@ use base::Instant;
 use base::locks::{Locks, lock};
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard};
 
 use bollard::query_parameters::{RemoveContainerOptions, StopContainerOptions};
 use futures_util::future::BoxFuture;
+use model::OrganizationId;
 use model::agent::{Observed, ReplicaId};
 use model::deployment::Spec;
 use model::log::LogsFrom;
 use runtime::LogStream;
 
-use super::{Doing, Runtime, started};
+use super::{Images, ObservedFuture, Runtime, started};
 use crate::Error;
 use fault::is_missing;
 use watch::Restarts;
 
 pub use options::Options;
 
-/// Which engine answers.
+/// The container engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Engine {
     /// Docker.
@@ -45,7 +47,7 @@ pub enum Engine {
 }
 
 impl Engine {
-    /// Its name.
+    /// Display name.
     pub fn as_str(self) -> &'static str {
         match self {
             Engine::Docker => "Docker",
@@ -54,22 +56,24 @@ impl Engine {
     }
 }
 
-/// The runtime. Dropping it leaves containers running.
+/// The Docker and Podman runtime. Dropping it leaves containers running.
 pub struct Docker {
     options: Options,
     api: bollard::Docker,
     engine: Engine,
     version: String,
-    /// What the engine runs images for.
+    /// Architecture of the engine.
     architecture: String,
     socket: PathBuf,
     restarts: Mutex<HashMap<ReplicaId, Restarts>>,
-    /// Held while an image is pulled; when it last was.
+    /// One lock per image, held during its pull; the time of the last pull.
     images: Locks<Option<Instant>>,
+    /// Number of loads since the start: each has its own directory.
+    loads: AtomicU64,
 }
 
 impl Docker {
-    /// Finds an engine that answers. The error says what was tried and what to do.
+    /// Connects to an engine. The error says which sockets were tried and what to do.
     pub async fn probe(options: Options) -> Result<Docker, Error> {
         let found = socket::find(&options).await?;
         Ok(Docker {
@@ -80,21 +84,22 @@ impl Docker {
             socket: found.path,
             restarts: Mutex::default(),
             images: Locks::default(),
+            loads: AtomicU64::new(0),
             options,
         })
     }
 
-    /// Which engine it is, of which version, and where: for people.
+    /// Engine, version and socket, for logs.
     pub fn describe(&self) -> String {
         format!("{} {} at {}", self.engine.as_str(), self.version, self.socket.display())
     }
 
-    /// Which engine it is.
+    /// The engine.
     pub fn engine(&self) -> Engine {
         self.engine
     }
 
-    /// A replica's container.
+    /// Name of a replica's container.
     fn container_name(&self, id: ReplicaId) -> String {
         format!("paddock-{}-{}-{}", self.options.instance, id.deployment, id.number)
     }
@@ -103,12 +108,12 @@ impl Docker {
         lock(&self.restarts)
     }
 
-    /// Removes a container, whatever state it is in, and its anonymous volumes. None there is fine.
+    /// Removes a container in any state, and its anonymous volumes. A missing one is not an error.
     async fn remove(&self, name: &str) -> Result<(), Error> {
         let options = RemoveContainerOptions { v: true, force: true, link: false };
         match self.api.remove_container(name, Some(options)).await {
             Err(error) if !is_missing(&error) => {
-                Err(self.failed("could not remove the container", &error))
+                Err(self.failed("failed to remove the container", &error))
             }
             _ => Ok(()),
         }
@@ -120,7 +125,7 @@ impl Docker {
         self.check_ours(&found, &name)?;
         let grace = i32::try_from(self.options.stop_grace.as_secs()).unwrap_or(i32::MAX);
         let options = StopContainerOptions { t: Some(grace), signal: None };
-        // Whether it stopped or not: what is removed by force is gone.
+        // A failed stop does not matter: the removal is forced.
         let _ = self.api.stop_container(&name, Some(options)).await;
         self.remove(&name).await?;
         self.restarts().remove(&id);
@@ -133,16 +138,26 @@ impl Runtime for Docker {
         "docker"
     }
 
-    fn start<'a>(&'a self, id: ReplicaId, _node: &'a str, spec: &'a Spec) -> Doing<'a> {
-        Box::pin(async move { started(self.start_replica(id, spec).await) })
+    fn start<'a>(
+        &'a self,
+        id: ReplicaId,
+        _node: &'a str,
+        organization: Option<OrganizationId>,
+        spec: &'a Spec,
+    ) -> ObservedFuture<'a> {
+        Box::pin(async move { started(self.start_replica(id, organization, spec).await) })
     }
 
-    fn changed<'a>(&'a self, id: ReplicaId, seen: &'a Observed) -> Doing<'a> {
-        Box::pin(self.watch(id, seen))
+    fn changed<'a>(&'a self, id: ReplicaId, last: &'a Observed) -> ObservedFuture<'a> {
+        Box::pin(self.watch(id, last))
     }
 
     fn stop(&self, id: ReplicaId) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(self.stop_replica(id))
+    }
+
+    fn images(&self) -> Option<&dyn Images> {
+        Some(self)
     }
 
     fn logs(&self, id: ReplicaId, from: LogsFrom, follow: bool) -> LogStream {

@@ -1,14 +1,17 @@
-//! The embedded runtime (`crates/runtime`), with replicas instead of containers.
+//! Adapts the embedded runtime (`crates/runtime`) to replicas.
 
+use std::fs::File;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use model::OrganizationId;
 use model::agent::{Observed, ReplicaId};
 use model::deployment::{Reason, Spec};
+use model::image::StoredImage;
 use model::log::LogsFrom;
-use runtime::{Condition, Container, Embedded, Listed, LogStream};
+use runtime::{Condition, Container, ContainerStatus, Embedded, LogStream, is_local};
 
-use super::{Doing, Runtime, limits, started};
+use super::{ImageResult, Images, ObservedFuture, Runtime, limits, started};
 use crate::{Error, reason};
 
 impl Runtime for Embedded {
@@ -16,9 +19,15 @@ impl Runtime for Embedded {
         "embedded"
     }
 
-    fn start<'a>(&'a self, id: ReplicaId, _node: &'a str, spec: &'a Spec) -> Doing<'a> {
+    fn start<'a>(
+        &'a self,
+        id: ReplicaId,
+        _node: &'a str,
+        organization: Option<OrganizationId>,
+        spec: &'a Spec,
+    ) -> ObservedFuture<'a> {
         Box::pin(async move {
-            let container = match container(id, spec) {
+            let container = match container(id, organization, spec) {
                 Ok(container) => container,
                 Err(error) => return Observed::Failed { reason: error.into() },
             };
@@ -27,14 +36,14 @@ impl Runtime for Embedded {
         })
     }
 
-    fn changed<'a>(&'a self, id: ReplicaId, seen: &'a Observed) -> Doing<'a> {
+    fn changed<'a>(&'a self, id: ReplicaId, last: &'a Observed) -> ObservedFuture<'a> {
         Box::pin(async move {
             let name = name(id);
-            let mut condition = condition(seen);
+            let mut condition = condition(last);
             loop {
                 condition = self.changed(&name, &condition).await;
                 let now = observed(condition.clone(), self.get(&name));
-                if now != *seen {
+                if now != *last {
                     return now;
                 }
             }
@@ -51,26 +60,55 @@ impl Runtime for Embedded {
         self.logs(&name(id), &from, follow)
     }
 
+    fn images(&self) -> Option<&dyn Images> {
+        Some(self)
+    }
+
     fn gc_forever(&self, every: Duration, unused_for: Duration) -> BoxFuture<'_, ()> {
         Box::pin(self.gc_forever(every, unused_for))
     }
 }
 
-/// A replica's container.
+impl Images for Embedded {
+    fn load<'a>(
+        &'a self,
+        organization: OrganizationId,
+        archive: File,
+        name: Option<&'a str>,
+    ) -> ImageResult<'a, Vec<StoredImage>> {
+        Box::pin(async move {
+            let loaded = self.load_images(&organization.to_string(), archive, name).await;
+            loaded.map_err(reason::not_loaded)
+        })
+    }
+
+    fn list(&self, organization: OrganizationId) -> ImageResult<'_, Vec<StoredImage>> {
+        Box::pin(async move { Ok(self.stored_images(&organization.to_string()).await) })
+    }
+
+    fn delete<'a>(&'a self, organization: OrganizationId, name: &'a str) -> ImageResult<'a, ()> {
+        Box::pin(async move {
+            let removed = self.remove_image(&organization.to_string(), name).await;
+            removed.map_err(reason::not_loaded)
+        })
+    }
+}
+
+/// Name of a replica's container.
 fn name(id: ReplicaId) -> String {
     format!("{}-{}", id.deployment, id.number)
 }
 
-/// A condition of the same kind. The runtime answers at once if it is not the very same one.
-fn condition(seen: &Observed) -> Condition {
-    match seen {
+/// A condition of the same kind. The runtime returns at once if its own is not equal.
+fn condition(last: &Observed) -> Condition {
+    match last {
         Observed::Running { endpoints } => Condition::Running { endpoints: endpoints.clone() },
         Observed::Restarting { .. } => Condition::Restarting { reason: String::new() },
         _ => Condition::Completed,
     }
 }
 
-fn observed(condition: Condition, container: Option<Listed>) -> Observed {
+fn observed(condition: Condition, container: Option<ContainerStatus>) -> Observed {
     match condition {
         Condition::Running { endpoints } => Observed::Running { endpoints },
         Condition::Completed => Observed::Completed,
@@ -85,7 +123,7 @@ fn observed(condition: Condition, container: Option<Listed>) -> Observed {
                 }
                 _ => (None, None),
             };
-            let last = container.map_or_else(supervisor_killed, |container| last(&container));
+            let last = container.map_or_else(shim_killed, |container| last(&container));
             let last = Box::new(last);
             let reason = Reason::CrashLoopBackOff { last, retry_in_ms: pause, restarts };
             Observed::Restarting { reason }
@@ -93,26 +131,33 @@ fn observed(condition: Condition, container: Option<Listed>) -> Observed {
     }
 }
 
-/// How a container ended the last time.
-fn last(container: &Listed) -> Reason {
+/// The last exit of a container.
+fn last(container: &ContainerStatus) -> Reason {
     match (container.last_code, &container.last_reason) {
-        _ if container.is_lost => supervisor_killed(),
+        _ if container.is_lost => shim_killed(),
         (None, Some(message)) => Reason::StartFailed { message: message.clone() },
         (code, _) => {
             let ram_bytes = container.container.ram.map(|ram| ram.milli() / 1000);
-            reason::ended(code, container.is_oom, ram_bytes)
+            reason::exited(code, container.is_oom, ram_bytes)
         }
     }
 }
 
-fn supervisor_killed() -> Reason {
-    Reason::ContainerLost { message: "its supervisor was killed, and it with it".to_owned() }
+fn shim_killed() -> Reason {
+    Reason::ContainerLost { message: "its shim was killed".to_owned() }
 }
 
-fn container(id: ReplicaId, spec: &Spec) -> Result<Container, Error> {
+fn container(
+    id: ReplicaId,
+    organization: Option<OrganizationId>,
+    spec: &Spec,
+) -> Result<Container, Error> {
+    let image = spec.image.clone().ok_or(Error::NoImage)?;
     Ok(Container {
         name: name(id),
-        image: spec.image.clone().ok_or(Error::NoImage)?,
+        // Only of local images: the owner of another one must not affect its adoption.
+        owner: organization.filter(|_| is_local(&image)).map(|id| id.to_string()),
+        image,
         command: spec.command.clone(),
         env: spec.env.clone(),
         ports: spec.ports.clone(),

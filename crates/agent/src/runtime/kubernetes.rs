@@ -1,16 +1,16 @@
-//! Kubernetes: a replica is a Deployment or a Job, an instance is what its kind's manifests say.
+//! Kubernetes: a replica is a Deployment or a Job; an instance consists of its kind's manifests.
 //!
-//! What is applied is recorded first, in a Secret named after the replica: whoever comes next knows what
-//! to compare with and what to remove. How things are doing is watched, with one watch for each kind of
-//! object. Deployments live in the agent's own namespace. Instances live in the namespaces that their
-//! manifests name, which the agent makes: kinds name things after their instance, and two tenants may
-//! choose the same name.
+//! Applied objects are first recorded in a Secret named after the replica, so that a restarted
+//! agent knows what to compare with and what to remove. State is observed with one watch per kind
+//! of object. Deployments live in the agent's namespace. Instances live in the namespaces that
+//! their manifests name, which the agent creates: kinds name objects after their instance, and two
+//! tenants may choose the same name.
 
 mod body;
+mod cache;
 mod connection;
+mod evaluate;
 mod fault;
-mod follow;
-mod judge;
 mod logs;
 mod manifest;
 mod names;
@@ -21,9 +21,9 @@ mod pod;
 mod quantity;
 mod ready;
 mod run;
-mod seen;
 mod start;
 mod stop;
+mod watch;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
@@ -31,55 +31,57 @@ use std::time::Duration;
 
 use base::locks::{Locks, lock};
 use base::task::Tasks;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, ready};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
 use kube::api::ListParams;
 use kube::runtime::watcher::Config;
+use model::OrganizationId;
 use model::agent::{Observed, ReplicaId};
 use model::cluster::NewNode;
-use model::deployment::Spec;
+use model::deployment::{Pull, Spec};
 use model::log::LogsFrom;
 use runtime::LogStream;
 
-use super::{Doing, Runtime};
-use crate::Error;
+use super::{ObservedFuture, Runtime};
+use crate::{Error, reason};
+use cache::Cache;
 use connection::Connection;
-use object::Place;
+use object::ObjectRef;
 use run::Run;
-use seen::World;
 
 pub use options::Options;
 
-/// How long the first lists may take before the agent begins without them.
-const LISTED_WITHIN: Duration = Duration::from_secs(30);
+/// How long to wait for the first lists before starting without them.
+const SYNC_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The runtime. Dropping it leaves everything running.
+/// The Kubernetes runtime. Dropping it leaves everything running.
 pub struct Kubernetes {
     options: Options,
     connection: Arc<Connection>,
-    /// Where the agent is, and what it runs for deployments.
-    home: String,
-    world: Arc<World>,
-    /// What shall run, as it was started by this process.
+    /// Namespace of the agent and of deployments.
+    agent_namespace: String,
+    cache: Arc<Cache>,
+    /// Replicas started by this process.
     runs: Arc<Mutex<HashMap<ReplicaId, Arc<Run>>>>,
     /// Kinds that are watched.
     watched: Mutex<HashSet<String>>,
     watches: Mutex<Tasks<()>>,
-    /// Held while the objects of a deployment are made or removed.
+    /// One lock per deployment, held while its objects are created or removed.
     deployments: Locks<()>,
 }
 
 impl Kubernetes {
-    /// Finds the apiserver, and watches. The error says what is wrong and what to do.
+    /// Connects to the API server and starts the watches.
     pub async fn probe(options: Options) -> Result<Kubernetes, Error> {
         let connection = Arc::new(Connection::open(options.kubeconfig.clone()).await?);
-        let home = options.namespace.clone().unwrap_or_else(|| connection.namespace.clone());
+        let agent_namespace =
+            options.namespace.clone().unwrap_or_else(|| connection.namespace.clone());
         let runtime = Kubernetes {
             options,
             connection,
-            home,
-            world: Arc::default(),
+            agent_namespace,
+            cache: Arc::default(),
             runs: Arc::default(),
             watched: Mutex::default(),
             watches: Mutex::default(),
@@ -87,17 +89,17 @@ impl Kubernetes {
         };
         runtime.check().await?;
         runtime.watch_all();
-        // Who speaks before knows no nodes, and would be taken for one that has none.
-        let _ = tokio::time::timeout(LISTED_WITHIN, runtime.once_known()).await;
+        // An agent that reports before the first sync would report no nodes.
+        let _ = tokio::time::timeout(SYNC_TIMEOUT, runtime.until_synced()).await;
         Ok(runtime)
     }
 
-    /// Where it is and in which namespace: for people.
+    /// API server and namespace, for logs.
     pub fn describe(&self) -> String {
-        format!("{}, namespace {}", self.connection.address, self.home)
+        format!("{}, namespace {}", self.connection.address, self.agent_namespace)
     }
 
-    /// May we see what has to be watched? An apiserver that is down is waited for.
+    /// Checks the permissions to watch. Waits for an API server that is down.
     async fn check(&self) -> Result<(), Error> {
         let one = ListParams::default().limit(1);
         let nodes = self.connection.call("list nodes", |client| {
@@ -114,49 +116,52 @@ impl Kubernetes {
     }
 
     fn watch_all(&self) {
-        let world = self.world.clone();
-        let pods = follow::follow(
+        let cache = self.cache.clone();
+        let pods = watch::watch(
             self.connection.clone(),
             "pods".into(),
             Api::<Pod>::all,
             Config::default(),
-            move |event| world.pod(event),
+            move |event| cache.apply_pod(event),
         );
-        let world = self.world.clone();
-        let nodes = follow::follow(
+        let cache = self.cache.clone();
+        let nodes = watch::watch(
             self.connection.clone(),
             "nodes".into(),
             Api::<Node>::all,
             Config::default(),
-            move |event| world.node(event),
+            move |event| cache.apply_node(event),
         );
         let mut watches = lock(&self.watches);
         watches.spawn("watch pods", pods);
         watches.spawn("watch nodes", nodes);
         drop(watches);
         self.watch(
-            &Place { namespace: None, ..Place::known("", "v1", "Namespace", "namespaces", "", "") },
-            names::HOME,
+            &ObjectRef {
+                namespace: None,
+                ..ObjectRef::new("", "v1", "Namespace", "namespaces", "", "")
+            },
+            names::HOME_NAMESPACE,
         );
         self.watch(
-            &Place::known("apps", "v1", "Deployment", "deployments", "", ""),
+            &ObjectRef::new("apps", "v1", "Deployment", "deployments", "", ""),
             names::REPLICA,
         );
-        self.watch(&Place::known("batch", "v1", "Job", "jobs", "", ""), names::REPLICA);
+        self.watch(&ObjectRef::new("batch", "v1", "Job", "jobs", "", ""), names::REPLICA);
     }
 
-    /// Watches what has that label, of the kind of an object; once.
-    fn watch(&self, place: &Place, label: &str) {
-        let kind = place.shelf();
+    /// Watches objects of a kind that have a label, once.
+    fn watch(&self, object: &ObjectRef, label: &str) {
+        let kind = object.resource_name();
         if !lock(&self.watched).insert(kind.clone()) {
             return;
         }
-        let (world, resource) = (self.world.clone(), place.resource());
+        let (cache, resource) = (self.cache.clone(), object.resource());
         let config = Config::default().labels(label);
         let what = kind.clone();
         let api = move |client| Api::all_with(client, &resource);
-        let watch = follow::follow(self.connection.clone(), what, api, config, move |event| {
-            world.object(&kind, event);
+        let watch = watch::watch(self.connection.clone(), what, api, config, move |event| {
+            cache.apply_object(&kind, event);
         });
         lock(&self.watches).spawn("watch", watch);
     }
@@ -171,30 +176,43 @@ impl Runtime for Kubernetes {
         "kubernetes"
     }
 
-    fn start<'a>(&'a self, id: ReplicaId, node: &'a str, spec: &'a Spec) -> Doing<'a> {
+    fn start<'a>(
+        &'a self,
+        id: ReplicaId,
+        node: &'a str,
+        _organization: Option<OrganizationId>,
+        spec: &'a Spec,
+    ) -> ObservedFuture<'a> {
+        // Manifests name their own images: the spec's image belongs to the other runtimes.
+        let image = spec.image.as_deref().filter(|_| spec.manifests.is_empty());
+        if let Some(image) = image.filter(|image| runtime::is_local(image)) {
+            let message = "local images are not available on Kubernetes".to_owned();
+            let reason = reason::not_pulled(image, Pull::NotLoaded, message);
+            return Box::pin(ready(Observed::Failed { reason }));
+        }
         Box::pin(self.start_replica(id, node, spec))
     }
 
-    fn changed<'a>(&'a self, id: ReplicaId, seen: &'a Observed) -> Doing<'a> {
-        Box::pin(self.until_other(id, seen))
+    fn changed<'a>(&'a self, id: ReplicaId, last: &'a Observed) -> ObservedFuture<'a> {
+        Box::pin(self.until_changed(id, last))
     }
 
     fn stop(&self, id: ReplicaId) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(self.stop_replica(id))
     }
 
-    /// Only the nodes that can be used, with what they have for us.
+    /// The usable nodes, with their capacity for Paddock.
     fn nodes(&self) -> Option<Vec<NewNode>> {
-        self.world.with(|known| nodes::report(known, &self.home))
+        self.cache.read(|state| nodes::report(state, &self.agent_namespace))
     }
 
-    fn asks_itself(&self) -> bool {
+    fn checks_readiness(&self) -> bool {
         true
     }
 
     fn logs(&self, id: ReplicaId, from: LogsFrom, follow: bool) -> LogStream {
         let runs = self.runs.clone();
-        let goes_on = Box::new(move || lock(&runs).contains_key(&id));
-        logs::read(self.connection.clone(), self.world.clone(), id, &from, follow, goes_on)
+        let is_active = Box::new(move || lock(&runs).contains_key(&id));
+        logs::read(self.connection.clone(), self.cache.clone(), id, &from, follow, is_active)
     }
 }

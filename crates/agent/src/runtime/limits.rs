@@ -1,22 +1,21 @@
-//! What a replica may use, out of what it asks for.
+//! Resource limits of a replica, derived from its requests.
 
 use model::{Quantity, Resources};
 
-/// Who asks for less than this does not mean bytes.
-const LEAST_MEANT: Quantity = Quantity::whole(1 << 20);
+/// Smaller amounts are not meant as bytes.
+const MIN_RAM_LIMIT: Quantity = Quantity::whole(1 << 20);
 
-/// How many CPUs it may use: its `cpu`, without limit when it names none.
+/// CPU limit: its `cpu`; unlimited if that is missing.
 pub(crate) fn cpu(resources: &Resources) -> Option<Quantity> {
     Some(resources.get("cpu")).filter(|cpu| !cpu.is_zero())
 }
 
-/// How many bytes of memory it may use: its `ram`, without limit when it names none.
+/// Memory limit in bytes: its `ram`; unlimited if that is missing.
 ///
-/// An amount below 1Mi is no limit either. Clusters of some fleet managers count ram in units of
-/// their own, and their users write `ram: 1`: it is taken from the capacity as it was asked for, but
-/// no program runs in one byte.
+/// An amount below 1Mi is no limit either. Clusters of some fleet managers count ram in other
+/// units, and their users write `ram: 1`: reserved as requested, but no program runs in one byte.
 pub(crate) fn ram(resources: &Resources) -> Option<Quantity> {
-    Some(resources.get("ram")).filter(|ram| *ram >= LEAST_MEANT)
+    Some(resources.get("ram")).filter(|ram| *ram >= MIN_RAM_LIMIT)
 }
 
 #[cfg(test)]
@@ -24,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_that_are_limits_and_that_are_not() {
+    fn ram_below_1_mi_is_no_limit() {
         for (amount, limit) in [
             ("0", None),
             ("1", None),

@@ -1,3 +1,3 @@
-//! Logs of engines that only know the times of lines.
+//! Logs of engines that identify lines by time only.
 
 pub(in crate::runtime) mod timed;

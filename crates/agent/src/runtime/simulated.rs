@@ -1,6 +1,6 @@
-//! A runtime without containers: starts and stops at once or after a while, fails when told to.
+//! Simulated runtime: starts and stops replicas without containers, with delays and failures.
 //!
-//! For trying Paddock out and for tests. Chosen only by name, never by itself.
+//! For trials and tests. Selected only explicitly.
 
 use base::{Clock as _, SystemClock};
 use std::collections::HashMap;
@@ -9,38 +9,38 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use futures_util::{StreamExt, stream};
-use model::Time;
 use model::agent::{Observed, ReplicaId};
 use model::deployment::{Reason, Spec};
 use model::log::{Cursor, LogLine, LogsFrom, Source};
+use model::{OrganizationId, Time};
 use runtime::LogStream;
 
-use super::{Doing, Runtime};
+use super::{ObservedFuture, Runtime};
 use crate::Error;
 
-/// How it behaves.
+/// Configuration of the simulated runtime.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// How long a start takes.
+    /// Duration of a start.
     pub start_delay: Duration,
-    /// How long a stop takes.
+    /// Duration of a stop.
     pub stop_delay: Duration,
-    /// Images whose path contains this text fail to start.
+    /// Images whose name contains this text fail to start.
     pub fail: Option<String>,
-    /// Images whose path contains this text run to their end, after `run_for`.
+    /// Images whose name contains this text complete after `run_for`.
     pub complete: Option<String>,
     /// How long those run.
     pub run_for: Duration,
 }
 
-/// The runtime.
+/// The simulated runtime.
 #[derive(Debug, Default)]
 pub struct Simulated {
     options: Options,
     running: Mutex<HashMap<ReplicaId, Run>>,
 }
 
-/// Something that runs, or pretends to.
+/// A simulated replica.
 #[derive(Debug, Clone)]
 struct Run {
     image: String,
@@ -48,7 +48,7 @@ struct Run {
 }
 
 impl Simulated {
-    /// A runtime that behaves so.
+    /// Creates a runtime with these options.
     pub fn new(options: Options) -> Self {
         Self { options, running: Mutex::default() }
     }
@@ -57,11 +57,11 @@ impl Simulated {
         text.is_some_and(|text| image.contains(text.as_str()))
     }
 
-    async fn pretend(&self, id: ReplicaId, spec: &Spec) -> Observed {
+    async fn simulate_start(&self, id: ReplicaId, spec: &Spec) -> Observed {
         let image = spec.image.clone().unwrap_or_default();
         tokio::time::sleep(self.options.start_delay).await;
         if Self::matches(self.options.fail.as_ref(), &image) {
-            let message = format!("the simulated runtime was told to fail images like {image}");
+            let message = format!("the simulated runtime is configured to fail image {image}");
             return Observed::Failed { reason: Reason::StartFailed { message } };
         }
         let same = self.running().get(&id).is_some_and(|run| run.image == image);
@@ -90,21 +90,27 @@ impl Runtime for Simulated {
         "simulated"
     }
 
-    fn start<'a>(&'a self, id: ReplicaId, _node: &'a str, spec: &'a Spec) -> Doing<'a> {
-        Box::pin(self.pretend(id, spec))
+    fn start<'a>(
+        &'a self,
+        id: ReplicaId,
+        _node: &'a str,
+        _organization: Option<OrganizationId>,
+        spec: &'a Spec,
+    ) -> ObservedFuture<'a> {
+        Box::pin(self.simulate_start(id, spec))
     }
 
-    fn changed<'a>(&'a self, id: ReplicaId, seen: &'a Observed) -> Doing<'a> {
+    fn changed<'a>(&'a self, id: ReplicaId, last: &'a Observed) -> ObservedFuture<'a> {
         Box::pin(async move {
             let image = self.running().get(&id).map(|run| run.image.clone()).unwrap_or_default();
-            if *seen == Observed::Completed
+            if *last == Observed::Completed
                 || !Self::matches(self.options.complete.as_ref(), &image)
             {
                 std::future::pending::<()>().await;
             }
             tokio::time::sleep(self.options.run_for).await;
             if let Some(run) = self.running().get_mut(&id) {
-                run.lines.push((SystemClock.now(), "simulated: ended with code 0".to_owned()));
+                run.lines.push((SystemClock.now(), "simulated: exited with code 0".to_owned()));
             }
             Observed::Completed
         })
@@ -118,7 +124,7 @@ impl Runtime for Simulated {
         })
     }
 
-    /// The few lines that there are; who follows gets no more, and no end as long as it runs.
+    /// A few lines; a follower gets no more, and waits as long as the replica runs.
     fn logs(&self, id: ReplicaId, from: LogsFrom, follow: bool) -> LogStream {
         let run = self.running().get(&id).cloned();
         let is_running = run.is_some();
@@ -129,13 +135,13 @@ impl Runtime for Simulated {
             LogsFrom::After(cursor) => cursor.0.parse().unwrap_or(0),
         };
         let lines = lines.into_iter().enumerate().skip(skip);
-        let said = stream::iter(lines.map(|(number, (at, text))| LogLine {
+        let stream = stream::iter(lines.map(|(number, (at, text))| LogLine {
             at,
             source: Source::Stdout,
             text,
             next: Cursor((number + 1).to_string()),
         }));
-        if follow && is_running { said.chain(stream::pending()).boxed() } else { said.boxed() }
+        if follow && is_running { stream.chain(stream::pending()).boxed() } else { stream.boxed() }
     }
 }
 
@@ -147,12 +153,12 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn its_log_can_be_read_in_parts() {
+    async fn log_can_be_read_in_parts() {
         let id = ReplicaId { deployment: DeploymentId(Xid::new(1, [0; 5], 1)), number: 0 };
         let options = Options { complete: Some("job".into()), ..Options::default() };
         let runtime = Simulated::new(options);
         let spec = Spec { image: Some("job".into()), ports: vec![80], ..Spec::default() };
-        let running = runtime.start(id, ONLY_NODE, &spec).await;
+        let running = runtime.start(id, ONLY_NODE, None, &spec).await;
         let ended = runtime.changed(id, &running).await;
         assert_eq!(ended, Observed::Completed);
         let all: Vec<_> = runtime.logs(id, LogsFrom::Start, false).collect().await;

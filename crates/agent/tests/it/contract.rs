@@ -1,4 +1,4 @@
-//! What every runtime must do, as the agent asks for it.
+//! The contract of every runtime.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use model::agent::{Observed, ReplicaId};
 use model::cluster::ONLY_NODE;
 use model::deployment::{Reason, Restart, Spec};
 use model::log::{LogLine, LogsFrom, Source};
-use model::reason::Coded as _;
+use model::reason::StatusReason as _;
 use model::{DeploymentId, Quantity, Resources, Xid};
 
 use crate::lab::{Lab, get};
@@ -24,13 +24,13 @@ pub(crate) fn shell(image: &str, script: &str) -> Spec {
     Spec { image, command, replicas: 1, restart: Restart::Never, ..Spec::default() }
 }
 
-/// Starts it; where it can be reached, or why it does not run.
+/// Starts a replica. Returns its endpoints, or the reason of its failure.
 pub(crate) async fn start(
     runtime: &dyn Runtime,
     id: ReplicaId,
     spec: &Spec,
 ) -> Result<Vec<String>, Reason> {
-    match runtime.start(id, ONLY_NODE, spec).await {
+    match runtime.start(id, ONLY_NODE, None, spec).await {
         Observed::Running { endpoints } => Ok(endpoints),
         Observed::Completed => Ok(Vec::new()),
         Observed::Failed { reason } | Observed::Restarting { reason } => Err(reason),
@@ -38,16 +38,16 @@ pub(crate) async fn start(
     }
 }
 
-/// What comes after `seen`, which must not take long.
-pub(crate) async fn next(runtime: &dyn Runtime, id: ReplicaId, seen: &Observed) -> Observed {
-    soon(runtime.changed(id, seen)).await
+/// The next observed state after `last`.
+pub(crate) async fn next(runtime: &dyn Runtime, id: ReplicaId, last: &Observed) -> Observed {
+    within_a_minute(runtime.changed(id, last)).await
 }
 
-async fn soon<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_mins(1), future).await.expect("it does not happen")
+async fn within_a_minute<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_mins(1), future).await.expect("timed out")
 }
 
-async fn all(runtime: &dyn Runtime, id: ReplicaId, from: LogsFrom) -> Vec<LogLine> {
+async fn log(runtime: &dyn Runtime, id: ReplicaId, from: LogsFrom) -> Vec<LogLine> {
     runtime.logs(id, from, false).collect().await
 }
 
@@ -55,42 +55,42 @@ fn texts(lines: &[LogLine]) -> Vec<&str> {
     lines.iter().map(|line| line.text.as_str()).collect()
 }
 
-/// All of it, one after the other. `get` asks a web server where the containers are published.
-pub(crate) async fn keeps(runtime: &dyn Runtime, image: &str, get: impl Fn(&str) -> String) {
-    serves(runtime, image, get).await;
-    ends(runtime, image).await;
-    is_limited(runtime, image).await;
-    is_restarted(runtime, image).await;
-    talks(runtime, image).await;
+/// Checks the whole contract. `get` requests a page from where containers are published.
+pub(crate) async fn check(runtime: &dyn Runtime, image: &str, get: impl Fn(&str) -> String) {
+    check_start_and_stop(runtime, image, get).await;
+    check_exits(runtime, image).await;
+    check_limits(runtime, image).await;
+    check_restarts(runtime, image).await;
+    check_logs(runtime, image).await;
 }
 
-async fn serves(runtime: &dyn Runtime, image: &str, get: impl Fn(&str) -> String) {
+async fn check_start_and_stop(runtime: &dyn Runtime, image: &str, get: impl Fn(&str) -> String) {
     let id = replica(1);
     let web = Spec { ports: vec![8080], restart: Restart::Always, ..shell(image, "") };
     let web = Spec { command: Vec::new(), ..web };
     let endpoints = start(runtime, id, &web).await.unwrap();
     assert_eq!(endpoints.len(), 1);
     assert!(get(&endpoints[0]).ends_with("hello from the container\n"));
-    assert_eq!(start(runtime, id, &web).await.unwrap(), endpoints, "a repeat finds it");
-    // Where it is placed is no business of the container.
+    assert_eq!(start(runtime, id, &web).await.unwrap(), endpoints, "a second start adopts it");
+    // Placement does not affect the container.
     let more = Spec { replicas: 5, ..web.clone() };
-    assert_eq!(start(runtime, id, &more).await.unwrap(), endpoints, "it needs no new one");
+    assert_eq!(start(runtime, id, &more).await.unwrap(), endpoints, "it is adopted");
 
     let script = "echo $MINE > /www/index.html; exec httpd -f -p 8080 -h /www";
     let mut other = Spec { ports: vec![8080], ..shell(image, script) };
     other.env.insert("MINE".to_owned(), "another one".to_owned());
     let endpoints = start(runtime, id, &other).await.unwrap();
-    assert!(get(&endpoints[0]).ends_with("another one\n"), "a change makes a new one");
+    assert!(get(&endpoints[0]).ends_with("another one\n"), "a change replaces it");
     runtime.stop(id).await.unwrap();
     runtime.stop(id).await.unwrap();
-    assert_eq!(all(runtime, id, LogsFrom::Start).await, []);
+    assert_eq!(log(runtime, id, LogsFrom::Start).await, []);
 }
 
 fn exited(code: i32) -> Reason {
     Reason::Exited { exit_code: Some(code), signal: None, oom_limit_bytes: None }
 }
 
-async fn ends(runtime: &dyn Runtime, image: &str) {
+async fn check_exits(runtime: &dyn Runtime, image: &str) {
     for (script, expected) in
         [("exit 0", Observed::Completed), ("exit 7", Observed::Failed { reason: exited(7) })]
     {
@@ -99,14 +99,14 @@ async fn ends(runtime: &dyn Runtime, image: &str) {
         let endpoints = start(runtime, id, &spec).await.unwrap();
         let running = Observed::Running { endpoints };
         assert_eq!(next(runtime, id, &running).await, expected);
-        // Who was away finds it ended, and does not run it again.
+        // A second start adopts the exited container and does not restart it.
         let endpoints = start(runtime, id, &spec).await.unwrap();
         assert_eq!(next(runtime, id, &Observed::Running { endpoints }).await, expected);
         runtime.stop(id).await.unwrap();
     }
 }
 
-async fn is_limited(runtime: &dyn Runtime, image: &str) {
+async fn check_limits(runtime: &dyn Runtime, image: &str) {
     let mut resources = Resources::default();
     resources.set("ram", Quantity::whole(32 << 20));
     resources.set("cpu", Quantity::from_milli(500));
@@ -118,7 +118,7 @@ async fn is_limited(runtime: &dyn Runtime, image: &str) {
     assert_eq!(ended, Observed::Failed { reason });
     runtime.stop(replica(3)).await.unwrap();
 
-    // Not bytes: no limit. Few bytes: a mistake.
+    // 1 is not meant as bytes: no limit. Few bytes: an error.
     resources.set("ram", Quantity::whole(1));
     let fine = Spec { resources: resources.clone(), ..shell(image, "exit 0") };
     let endpoints = start(runtime, replica(3), &fine).await.unwrap();
@@ -128,73 +128,74 @@ async fn is_limited(runtime: &dyn Runtime, image: &str) {
     resources.set("ram", Quantity::whole(2 << 20));
     let why = start(runtime, replica(3), &Spec { resources, ..fine }).await.unwrap_err();
     assert!(
-        matches!(&why, Reason::StartFailed { message } if message.starts_with("2 MiB of ram is too")),
+        matches!(&why, Reason::StartFailed { message } if message.starts_with("Memory limit of 2 MiB is below")),
         "{why:?}"
     );
 }
 
-async fn is_restarted(runtime: &dyn Runtime, image: &str) {
+async fn check_restarts(runtime: &dyn Runtime, image: &str) {
     let id = replica(4);
     let spec = shell(image, "echo up; sleep 0.7; exit 3");
     let spec = Spec { restart: Restart::OnFailure, ..spec };
     let endpoints = start(runtime, id, &spec).await.unwrap();
     let running = Observed::Running { endpoints };
-    let mut seen = running.clone();
+    let mut last_observed = running.clone();
     for restart in 1..=2 {
-        seen = next(runtime, id, &seen).await;
+        last_observed = next(runtime, id, &last_observed).await;
         let Observed::Restarting { reason: Reason::CrashLoopBackOff { last, restarts, .. } } =
-            &seen
+            &last_observed
         else {
-            panic!("{seen:?}")
+            panic!("{last_observed:?}")
         };
         assert_eq!((&**last, *restarts), (&exited(3), Some(restart)));
-        seen = next(runtime, id, &seen).await;
-        assert_eq!(seen, running);
+        last_observed = next(runtime, id, &last_observed).await;
+        assert_eq!(last_observed, running);
     }
-    // Who follows hears it across its restarts.
+    // A follower reads across restarts.
     let followed = runtime.logs(id, LogsFrom::Start, true).take(4).collect::<Vec<_>>();
-    let again = async {
-        let restarting = next(runtime, id, &seen).await;
+    let restarted = async {
+        let restarting = next(runtime, id, &last_observed).await;
         next(runtime, id, &restarting).await
     };
-    let (lines, now) = tokio::join!(soon(followed), again);
+    let (lines, now) = tokio::join!(within_a_minute(followed), restarted);
     assert_eq!((texts(&lines), now), (vec!["up"; 4], running));
     runtime.stop(id).await.unwrap();
 }
 
-async fn talks(runtime: &dyn Runtime, image: &str) {
+async fn check_logs(runtime: &dyn Runtime, image: &str) {
     let id = replica(5);
     let script =
         "for i in 1 2 3 4 5 6; do echo $i; sleep 0.2; done; echo err >&2; sleep 0.2; seq 7 9";
     start(runtime, id, &shell(image, script)).await.unwrap();
-    let followed: Vec<_> = soon(runtime.logs(id, LogsFrom::Start, true).collect()).await;
+    let followed: Vec<_> = within_a_minute(runtime.logs(id, LogsFrom::Start, true).collect()).await;
     let expected = ["1", "2", "3", "4", "5", "6", "err", "7", "8", "9"];
     assert_eq!(texts(&followed), expected, "following ends with the container");
     assert_eq!((followed[0].source, followed[6].source), (Source::Stdout, Source::Stderr));
     assert!(followed.windows(2).all(|two| two[0].at <= two[1].at));
-    assert_eq!(all(runtime, id, LogsFrom::Start).await, followed);
+    assert_eq!(log(runtime, id, LogsFrom::Start).await, followed);
     for (n, line) in followed.iter().enumerate() {
         let cursor = line.next.to_string().parse().unwrap();
-        let rest = all(runtime, id, LogsFrom::After(cursor)).await;
+        let rest = log(runtime, id, LogsFrom::After(cursor)).await;
         assert_eq!(rest, followed[n + 1..], "after {}", line.text);
     }
     for follow in [false, true] {
-        let last: Vec<_> = soon(runtime.logs(id, LogsFrom::Last(2), follow).collect()).await;
+        let last: Vec<_> =
+            within_a_minute(runtime.logs(id, LogsFrom::Last(2), follow).collect()).await;
         assert_eq!(last, followed[8..]);
     }
     runtime.stop(id).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_embedded_runtime_keeps_it() {
-    let lab = Lab::with(|options| options.restart_first = Duration::from_secs(1)).await;
+async fn embedded_runtime_fulfils_the_contract() {
+    let lab = Lab::with(|options| options.restart_backoff = Duration::from_secs(1)).await;
     let image = lab.registry.put("web", &packing::web());
-    keeps(lab.runtime(), &image, |endpoint| get(endpoint, "/")).await;
-    assert_eq!(lab.left(), Vec::<String>::new());
+    check(lab.runtime(), &image, |endpoint| get(endpoint, "/")).await;
+    assert_eq!(lab.leftovers(), Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_killed_supervisor_is_replaced_where_restarts_are_wanted() {
+async fn killed_shim_is_replaced_if_the_policy_demands_it() {
     let lab = Lab::new().await;
     let image = lab.registry.put("web", &packing::web());
     let id = replica(1);
@@ -210,5 +211,5 @@ async fn a_killed_supervisor_is_replaced_where_restarts_are_wanted() {
     assert_eq!(reason.code(), "ContainerLost");
     assert_eq!(next(runtime, id, &killed).await, running);
     Runtime::stop(runtime, id).await.unwrap();
-    assert_eq!(lab.left(), Vec::<String>::new());
+    assert_eq!(lab.leftovers(), Vec::<String>::new());
 }

@@ -1,5 +1,5 @@
-//! Docker and Podman of our own, each in a network and a mount namespace of its own, so that they
-//! change nothing on the machine and all of theirs goes with them.
+//! Separate instances of Docker and Podman, each in its own network and mount namespace, so that
+//! they change nothing on the host and leave nothing behind.
 
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
@@ -20,10 +20,10 @@ use crate::registry::{Debian, Fake, digest_of};
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// A thread in namespaces of its own; what it starts is in them too.
-pub(crate) struct Inside(mpsc::Sender<Job>);
+/// A thread in its own namespaces, inherited by the processes that it starts.
+pub(crate) struct Namespace(mpsc::Sender<Job>);
 
-impl Inside {
+impl Namespace {
     fn new() -> Self {
         let (jobs, todo) = mpsc::channel::<Job>();
         std::thread::spawn(move || {
@@ -44,60 +44,70 @@ impl Inside {
         Self(jobs)
     }
 
-    /// Does something there.
+    /// Runs a function in the thread.
     pub(crate) fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> T {
-        let (answer, done) = mpsc::channel();
-        let _ = self.0.send(Box::new(move || drop(answer.send(job()))));
-        done.recv().expect("it failed there")
+        let (result, done) = mpsc::channel();
+        let _ = self.0.send(Box::new(move || drop(result.send(job()))));
+        done.recv().expect("the job panicked")
     }
 }
 
-/// An engine that runs, with registries that it can reach.
-pub(crate) struct Stand {
+/// A running engine, with registries that it can reach.
+pub(crate) struct EngineLab {
     pub(crate) options: Options,
     pub(crate) image: String,
     pub(crate) fake: Fake,
-    pub(crate) inside: Inside,
+    pub(crate) namespace: Namespace,
     engine: Engine,
     process: Option<Child>,
     _registry: Debian,
     pub(crate) dir: TempDir,
 }
 
-impl Stand {
+impl EngineLab {
     pub(crate) async fn new(engine: Engine) -> (Self, Docker) {
         let dir = tempfile::tempdir().unwrap();
         let name = dir.path().file_name().unwrap().to_str().unwrap();
         let instance = format!("t{}", &digest_of(name.as_bytes())[7..15]);
-        let inside = Inside::new();
+        let namespace = Namespace::new();
         let path = dir.path().to_owned();
-        let (registry, image) = inside.run(move || {
+        let (registry, image) = namespace.run(move || {
             let registry = Debian::start(&path);
             let image = registry.push(&path, "web", &plain());
             (registry, image)
         });
-        let fake = inside.run(Fake::start);
+        let fake = namespace.run(Fake::start);
         let options = Options {
             socket: Some(dir.path().join("sock")),
+            dir: dir.path().join("archives"),
+            program: crate::HELPER.into(),
             stop_grace: Duration::from_secs(1),
             cgroup_parent: Some(format!("/paddock-{instance}")),
             ..Options::new(&instance)
         };
-        let mut stand =
-            Self { options, image, fake, inside, engine, process: None, _registry: registry, dir };
-        let runtime = stand.start().await;
-        (stand, runtime)
+        let mut lab = Self {
+            options,
+            image,
+            fake,
+            namespace,
+            engine,
+            process: None,
+            _registry: registry,
+            dir,
+        };
+        let runtime = lab.start().await;
+        (lab, runtime)
     }
 
-    /// Starts the engine, and asks it until it answers.
+    /// Starts the engine and waits until it responds.
     pub(crate) async fn start(&mut self) -> Docker {
         let mut command = match self.engine {
             Engine::Docker => self.dockerd(),
             Engine::Podman => self.podman(),
         };
-        // Podman's conmon writes a file `oom` where it was started.
+        // Podman's conmon writes a file `oom` into its working directory.
         command.current_dir(self.dir.path());
-        self.process = Some(self.inside.run(move || spawn(command)));
+        self.process = Some(self.namespace.run(move || spawn(command)));
         let until = base::monotonic() + Duration::from_secs(30);
         loop {
             match Docker::probe(self.options.clone()).await {
@@ -115,7 +125,7 @@ impl Stand {
     fn dockerd(&self) -> Command {
         let at = |name: &str| self.dir.path().join(name).display().to_string();
         fs::write(at("daemon.json"), "{}").unwrap();
-        let mut command = ends_with_us("dockerd");
+        let mut command = bound_to_parent("dockerd");
         command.args(["--data-root", &at("data"), "--exec-root", &at("exec")]);
         command.args(["--pidfile", &at("pid"), "--config-file", &at("daemon.json")]);
         command.args(["-H", &format!("unix://{}", at("sock"))]);
@@ -126,7 +136,7 @@ impl Stand {
 
     fn podman(&self) -> Command {
         let at = |name: &str| self.dir.path().join(name).display().to_string();
-        // As many files as we may have: without the right to more, it asks for more.
+        // Podman requests higher limits by default, which need a privilege.
         let conf = "[containers]\n\
             default_ulimits = [\"nofile=1024:1024\", \"nproc=4096:4096\"]\n\
             [engine]\nruntime = \"runc\"\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"file\"\n\
@@ -136,7 +146,7 @@ impl Stand {
             |address: &str| format!("[[registry]]\nlocation = \"{address}\"\ninsecure = true\n");
         let ours = self.image.split('/').next().unwrap();
         fs::write(at("registries.conf"), insecure(ours) + &insecure(&self.fake.address)).unwrap();
-        let mut command = ends_with_us("podman");
+        let mut command = bound_to_parent("podman");
         fs::create_dir_all(at("part")).unwrap();
         command.env("TMPDIR", at("part"));
         command.env("CONTAINERS_CONF", at("containers.conf"));
@@ -148,7 +158,7 @@ impl Stand {
         command
     }
 
-    /// Ends the engine without notice.
+    /// Kills the engine.
     pub(crate) fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {
             let _ = process.kill();
@@ -156,14 +166,14 @@ impl Stand {
         }
     }
 
-    /// Asks a web server in there.
+    /// Requests a page in the namespace.
     pub(crate) fn get(&self, endpoint: &str) -> String {
         let endpoint = endpoint.to_owned();
-        self.inside.run(move || get(&endpoint, "/"))
+        self.namespace.run(move || get(&endpoint, "/"))
     }
 
-    /// All containers and anonymous volumes that the engine has.
-    pub(crate) async fn left(&self) -> Vec<String> {
+    /// All containers and anonymous volumes of the engine.
+    pub(crate) async fn leftovers(&self) -> Vec<String> {
         let socket = self.options.socket.as_ref().unwrap().to_str().unwrap();
         let api =
             bollard::Docker::connect_with_unix(socket, 30, bollard::API_DEFAULT_VERSION).unwrap();
@@ -172,14 +182,14 @@ impl Stand {
             bollard::query_parameters::ListContainersOptions { all: true, ..Default::default() };
         let containers = api.list_containers(Some(options)).await.unwrap();
         let mut left: Vec<_> =
-            containers.into_iter().map(|one| format!("{:?} {:?}", one.names, one.status)).collect();
+            containers.into_iter().map(|it| format!("{:?} {:?}", it.names, it.status)).collect();
         let volumes = api.list_volumes(None::<bollard::query_parameters::ListVolumesOptions>).await;
         let volumes = volumes.unwrap().volumes.unwrap_or_default();
         left.extend(volumes.into_iter().map(|volume| volume.name));
         left
     }
 
-    /// The images that the engine has.
+    /// All images of the engine.
     pub(crate) async fn images(&self) -> Vec<String> {
         let socket = self.options.socket.as_ref().unwrap().to_str().unwrap();
         let api =
@@ -191,15 +201,15 @@ impl Stand {
     }
 }
 
-/// The web server's image in one layer, packed so that every engine can read it, with a volume.
+/// The web server's image as one gzip layer, which every engine can read, with a volume.
 pub(crate) fn plain() -> packing::Image {
     let mut config = packing::web().config;
     config["Volumes"] = serde_json::json!({"/data": {}});
     packing::Image::new(vec![packing::busybox().tar()], config)
 }
 
-/// A program that does not stay when a test is killed.
-fn ends_with_us(program: &str) -> Command {
+/// A program that ends when the test process is killed.
+fn bound_to_parent(program: &str) -> Command {
     let found = Command::new("which").arg(program).stdout(Stdio::null()).status();
     assert!(
         found.is_ok_and(|found| found.success()),
@@ -210,14 +220,14 @@ fn ends_with_us(program: &str) -> Command {
     command
 }
 
-/// With a group of its own: what is sent to the tests is not meant for it.
+/// Starts it in its own process group, without the signals of the tests.
 fn spawn(mut command: Command) -> Child {
     command.stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
     command.spawn().expect("the package util-linux is installed")
 }
 
-impl Drop for Stand {
-    /// Ends all that was started for the directory, by it, and removes what it has left.
+impl Drop for EngineLab {
+    /// Kills all processes started for the directory and removes their cgroups.
     fn drop(&mut self) {
         if let Some(mut process) = self.process.take() {
             let pid = nix::unistd::Pid::from_raw(i32::try_from(process.id()).unwrap());

@@ -1,5 +1,4 @@
-//! The runtime of Kubernetes against a server that answers like an apiserver; the test plays the
-//! controllers and the kubelets.
+//! The Kubernetes runtime against a fake API server; the test plays controllers and kubelets.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -11,20 +10,20 @@ use futures_util::StreamExt as _;
 use model::agent::{Observed, ReplicaId};
 use model::deployment::{Probe, Pull, Reason, Restart, Spec};
 use model::log::LogsFrom;
-use model::reason::Coded as _;
+use model::reason::StatusReason as _;
 use model::{DeploymentId, Xid};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use testing::apiserver::{Apiserver, Fault, Misbehave};
+use testing::apiserver::{Apiserver, Fault, FaultKind};
 
 pub(crate) const NS: &str = "paddock";
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+pub(crate) const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// A server and an agent's runtime beside it.
+/// An API server and a runtime connected to it.
 pub(crate) struct Lab {
     pub(crate) server: Apiserver,
     pub(crate) runtime: Kubernetes,
-    pub(crate) place: TempDir,
+    pub(crate) dir: TempDir,
 }
 
 impl Lab {
@@ -37,46 +36,46 @@ impl Lab {
         let server = Apiserver::start().await;
         server.controller().namespace(NS);
         server.controller().node("n1", &json!({"cpu": "4", "memory": "8Gi"}));
-        let place = tempfile::tempdir().unwrap();
-        let kubeconfig = place.path().join("kubeconfig");
+        let dir = tempfile::tempdir().unwrap();
+        let kubeconfig = dir.path().join("kubeconfig");
         std::fs::write(&kubeconfig, server.kubeconfig("one")).unwrap();
         let options = Options { instance_role, ..options(kubeconfig) };
         let runtime = Kubernetes::probe(options).await.unwrap();
-        Self { server, runtime, place }
+        Self { server, runtime, dir }
     }
 
     pub(crate) fn get(&self, group: &str, plural: &str, name: &str) -> Option<Value> {
         self.server.controller().get(group, plural, NS, name)
     }
 
-    /// Waits for a Deployment or a Job and has a pod of it run.
+    /// Waits for a Deployment or Job and creates a running pod of it.
     async fn run(&self, group: &str, plural: &str, name: &str) -> String {
-        let made = until(|| self.get(group, plural, name)).await;
-        self.server.controller().running_pod(&made)
+        let controller = until(|| self.get(group, plural, name)).await;
+        self.server.controller().running_pod(&controller)
     }
 
-    /// Starts what runs.
+    /// Starts a replica and its pod.
     pub(crate) async fn started(&self, id: ReplicaId, spec: &Spec) -> Observed {
         let name = name(id);
         let (group, plural) =
             if spec.ports.is_empty() { ("batch", "jobs") } else { ("apps", "deployments") };
         let (condition, _) =
-            tokio::join!(self.runtime.start(id, "n1", spec), self.run(group, plural, &name));
+            tokio::join!(self.runtime.start(id, "n1", None, spec), self.run(group, plural, &name));
         condition
     }
 
-    /// How a replica is doing after a change that `how` makes.
+    /// The next observed state after `last`, while `change` runs.
     pub(crate) async fn after(
         &self,
         id: ReplicaId,
-        seen: &Observed,
-        how: impl Future<Output = ()>,
+        last: &Observed,
+        change: impl Future<Output = ()>,
     ) -> Observed {
         let changed = async {
-            let changed = self.runtime.changed(id, seen);
-            tokio::time::timeout(PATIENCE, changed).await.expect("the change is noticed")
+            let changed = self.runtime.changed(id, last);
+            tokio::time::timeout(TIMEOUT, changed).await.expect("the change is noticed")
         };
-        tokio::join!(changed, how).0
+        tokio::join!(changed, change).0
     }
 
     fn crash(&self, id: ReplicaId, restarts: i32, code: i32, reason: &str) {
@@ -114,16 +113,16 @@ fn job() -> Spec {
     Spec { image: Some("job:1".into()), command: vec!["run".into()], ..Spec::default() }
 }
 
-pub(crate) async fn until<T>(look: impl Fn() -> Option<T>) -> T {
+pub(crate) async fn until<T>(find: impl Fn() -> Option<T>) -> T {
     let wait = async {
         loop {
-            if let Some(found) = look() {
+            if let Some(found) = find() {
                 return found;
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, wait).await.expect("it becomes so")
+    tokio::time::timeout(TIMEOUT, wait).await.expect("timed out")
 }
 
 pub(crate) fn reason(observed: Observed) -> Reason {
@@ -133,8 +132,8 @@ pub(crate) fn reason(observed: Observed) -> Reason {
     }
 }
 
-/// Why something could not be started at all.
-pub(crate) fn unstarted(observed: Observed) -> String {
+/// The message of a failed start.
+pub(crate) fn start_error(observed: Observed) -> String {
     match reason(observed) {
         Reason::StartFailed { message } => message,
         other => panic!("{other:?}"),
@@ -146,7 +145,7 @@ fn exited(code: i32) -> Reason {
 }
 
 #[tokio::test]
-async fn an_image_is_a_deployment_with_a_service() {
+async fn image_becomes_a_deployment_with_a_service() {
     let lab = Lab::new().await;
     let id = replica(1, 0);
     let service = format!("paddock-{}", id.deployment);
@@ -154,9 +153,9 @@ async fn an_image_is_a_deployment_with_a_service() {
     let endpoints: Vec<String> = [80, 81].map(|port| format!("{service}.{NS}.svc:{port}")).into();
     assert_eq!(condition, Observed::Running { endpoints });
 
-    let made = lab.get("apps", "deployments", &name(id)).unwrap();
-    assert!(!made.to_string().contains("s3cret"), "the environment is in the Secret alone");
-    let pod = &made["spec"]["template"]["spec"];
+    let deployment = lab.get("apps", "deployments", &name(id)).unwrap();
+    assert!(!deployment.to_string().contains("s3cret"), "only the Secret has the environment");
+    let pod = &deployment["spec"]["template"]["spec"];
     assert_eq!(pod["automountServiceAccountToken"], false);
     let pinned = pod.pointer("/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/0/matchFields/0");
     assert_eq!(
@@ -172,15 +171,15 @@ async fn an_image_is_a_deployment_with_a_service() {
     assert_eq!(container["env"][0]["valueFrom"]["secretKeyRef"]["name"], name(id));
     let secret = lab.get("", "secrets", &name(id)).unwrap();
     assert_eq!(secret["data"]["PASSWORD"], "czNjcmV0");
-    let made = lab.get("", "services", &service).unwrap();
+    let object = lab.get("", "services", &service).unwrap();
     assert_eq!(
-        made["spec"]["selector"],
+        object["spec"]["selector"],
         json!({"paddock.dev/deployment": id.deployment.to_string()})
     );
-    for asked in lab.server.asked().iter().filter(|asked| asked.method == "PATCH") {
-        assert_eq!(asked.content_type, "application/apply-patch+yaml");
-        assert_eq!(asked.param("fieldManager"), Some("paddock-agent"));
-        assert_eq!(asked.param("force"), Some("true"));
+    for request in lab.server.requests().iter().filter(|request| request.method == "PATCH") {
+        assert_eq!(request.content_type, "application/apply-patch+yaml");
+        assert_eq!(request.param("fieldManager"), Some("paddock-agent"));
+        assert_eq!(request.param("force"), Some("true"));
     }
 
     lab.runtime.stop(id).await.unwrap();
@@ -189,15 +188,16 @@ async fn an_image_is_a_deployment_with_a_service() {
     {
         assert_eq!(lab.server.controller().list(group, plural), Vec::<Value>::new(), "{plural}");
     }
-    let removals = lab.server.asked().into_iter().filter(|asked| asked.method == "DELETE");
+    let requests = lab.server.requests().into_iter();
+    let deletions = requests.filter(|request| request.method == "DELETE");
     let policies: Vec<Value> =
-        removals.map(|asked| asked.body["propagationPolicy"].clone()).collect();
+        deletions.map(|request| request.body["propagationPolicy"].clone()).collect();
     assert_eq!(policies, [json!("Foreground"), Value::Null, Value::Null], "after its pods");
     lab.runtime.stop(id).await.unwrap();
 }
 
 #[tokio::test]
-async fn what_happens_to_a_pod_is_told() {
+async fn pod_failures_and_deletions_are_reported() {
     let lab = Lab::new().await;
     let id = replica(1, 0);
     let spec = Spec { restart: Restart::Always, ..web() };
@@ -214,17 +214,19 @@ async fn what_happens_to_a_pod_is_told() {
         panic!("{killed:?}")
     };
     assert_eq!(*last, Reason::OOMKilled { limit_bytes: Some(64 << 20) });
-    let made = lab.get("apps", "deployments", &name(id)).unwrap();
-    let again =
-        lab.after(id, &killed, async { drop(lab.server.controller().running_pod(&made)) }).await;
+    let deployment = lab.get("apps", "deployments", &name(id)).unwrap();
+    let restart = async { drop(lab.server.controller().running_pod(&deployment)) };
+    let again = lab.after(id, &killed, restart).await;
     assert_eq!(again, running);
-    // A pod that is gone comes again; a Deployment that is gone does not.
+    // A deleted pod is recreated; a deleted Deployment is not.
     let pod = format!("{}-abcde", name(id));
-    let gone =
+    let deleted =
         lab.after(id, &again, async { lab.server.controller().remove("", "pods", NS, &pod) }).await;
-    assert!(matches!(&gone, Observed::Restarting { reason } if reason.code() == "ContainerLost"));
+    assert!(
+        matches!(&deleted, Observed::Restarting { reason } if reason.code() == "ContainerLost")
+    );
     let removed = async { lab.server.controller().remove("apps", "deployments", NS, &name(id)) };
-    let removed = lab.after(id, &gone, removed).await;
+    let removed = lab.after(id, &deleted, removed).await;
     assert!(
         matches!(&removed, Observed::Failed { reason } if reason.code() == "ContainerLost"),
         "{removed:?}"
@@ -232,7 +234,7 @@ async fn what_happens_to_a_pod_is_told() {
 }
 
 #[tokio::test]
-async fn why_something_does_not_start() {
+async fn failed_starts_are_reported() {
     let lab = Lab::new().await;
     let waiting = |reason: &str| {
         json!({"name": "main", "image": "i", "imageID": "", "ready": false, "restartCount": 0,
@@ -240,11 +242,11 @@ async fn why_something_does_not_start() {
     };
     let id = replica(1, 0);
     let play = async {
-        let made = until(|| lab.get("apps", "deployments", &name(id))).await;
-        lab.server.controller().pod(&made, "Pending", &waiting("ImagePullBackOff"));
+        let deployment = until(|| lab.get("apps", "deployments", &name(id))).await;
+        lab.server.controller().pod(&deployment, "Pending", &waiting("ImagePullBackOff"));
     };
     let spec = web();
-    let (failed, ()) = tokio::join!(lab.runtime.start(id, "n1", &spec), play);
+    let (failed, ()) = tokio::join!(lab.runtime.start(id, "n1", None, &spec), play);
     let pull = Reason::ImagePullFailed {
         image: "web:1".into(),
         cause: Pull::NotFound,
@@ -260,48 +262,47 @@ async fn why_something_does_not_start() {
         until(|| lab.get("apps", "deployments", &name(id))).await;
         lab.server.controller().patch("apps", "deployments", NS, &name(id), &quota);
     };
-    let (waits, ()) = tokio::join!(lab.runtime.start(id, "n1", &spec), play);
+    let (waits, ()) = tokio::join!(lab.runtime.start(id, "n1", None, &spec), play);
     let (why, message) = ("FailedCreate".into(), "exceeded quota: paddock".into());
     assert_eq!(reason(waits), Reason::PodFailed { reason: why, message });
 
     let bad = Spec { env: [("1 bad".to_owned(), String::new())].into(), ..web() };
-    let why = unstarted(lab.runtime.start(replica(3, 0), "n1", &bad).await);
-    assert!(why.contains("can't set the variable 1 bad"), "{why}");
+    let why = start_error(lab.runtime.start(replica(3, 0), "n1", None, &bad).await);
+    assert!(why.contains("Invalid environment variable 1 bad"), "{why}");
     assert_eq!(lab.get("", "secrets", &name(replica(3, 0))), None);
     lab.server.deny("patch", "apps", "deployments");
-    let why = unstarted(lab.runtime.start(replica(4, 0), "n1", &web()).await);
+    let why = start_error(lab.runtime.start(replica(4, 0), "n1", None, &web()).await);
     assert!(
-        why.starts_with("Kubernetes refuses to apply the Deployment")
-            && why.contains("cannot patch"),
+        why.starts_with("Kubernetes refused to apply Deployment") && why.contains("cannot patch"),
         "{why}"
     );
 }
 
 #[tokio::test]
-async fn who_must_answer_runs_when_it_does_and_fails_when_it_is_late() {
+async fn readiness_check_gates_running_and_times_out() {
     let lab = Lab::new().await;
     let probe = |within| Some(Probe { port: 80, http: Some(("/ok".into(), 200)), within });
     let id = replica(1, 0);
-    let silent = json!({"name": "main", "image": "i", "imageID": "", "ready": false, "restartCount": 0,
+    let unready = json!({"name": "main", "image": "i", "imageID": "", "ready": false, "restartCount": 0,
         "state": {"running": {}}});
     let play = async {
-        let made = until(|| lab.get("apps", "deployments", &name(id))).await;
-        let asked = &made["spec"]["template"]["spec"]["containers"][0]["readinessProbe"]["httpGet"];
-        assert_eq!(*asked, json!({"path": "/ok", "port": 80}));
-        lab.server.controller().pod(&made, "Running", &silent);
+        let deployment = until(|| lab.get("apps", "deployments", &name(id))).await;
+        let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+        assert_eq!(container["readinessProbe"]["httpGet"], json!({"path": "/ok", "port": 80}));
+        lab.server.controller().pod(&deployment, "Running", &unready);
         tokio::time::sleep(Duration::from_millis(100)).await;
-        lab.server.controller().running_pod(&made);
+        lab.server.controller().running_pod(&deployment);
     };
     let spec = Spec { ready: probe(60), ..web() };
-    let (running, ()) = tokio::join!(lab.runtime.start(id, "n1", &spec), play);
+    let (running, ()) = tokio::join!(lab.runtime.start(id, "n1", None, &spec), play);
     assert!(matches!(running, Observed::Running { .. }), "{running:?}");
     let id = replica(2, 0);
     let play = async {
-        let made = until(|| lab.get("apps", "deployments", &name(id))).await;
-        lab.server.controller().pod(&made, "Running", &silent);
+        let deployment = until(|| lab.get("apps", "deployments", &name(id))).await;
+        lab.server.controller().pod(&deployment, "Running", &unready);
     };
     let spec = Spec { ready: probe(0), ..web() };
-    let (late, ()) = tokio::join!(lab.runtime.start(id, "n1", &spec), play);
+    let (late, ()) = tokio::join!(lab.runtime.start(id, "n1", None, &spec), play);
     let late = reason(late);
     assert!(
         matches!(
@@ -313,7 +314,7 @@ async fn who_must_answer_runs_when_it_does_and_fails_when_it_is_late() {
 }
 
 #[tokio::test]
-async fn what_runs_to_its_end_is_a_job() {
+async fn replica_that_runs_to_completion_is_a_job() {
     let lab = Lab::new().await;
     let (good, bad) = (replica(1, 0), replica(2, 0));
     let never = Spec { restart: Restart::Never, ..job() };
@@ -324,9 +325,9 @@ async fn what_runs_to_its_end_is_a_job() {
     for (id, spec, code) in [(good, job(), 0), (bad, never, 4)] {
         let running = lab.started(id, &spec).await;
         assert_eq!(running, Observed::Running { endpoints: vec![] });
-        let made = lab.get("batch", "jobs", &name(id)).unwrap();
+        let object = lab.get("batch", "jobs", &name(id)).unwrap();
         let phase = if code == 0 { "Succeeded" } else { "Failed" };
-        let end = async { drop(lab.server.controller().pod(&made, phase, &ended(code))) };
+        let end = async { drop(lab.server.controller().pod(&object, phase, &ended(code))) };
         let end = lab.after(id, &running, end).await;
         match code {
             0 => assert_eq!(end, Observed::Completed),
@@ -337,41 +338,41 @@ async fn what_runs_to_its_end_is_a_job() {
     assert_eq!(
         lab.server.controller().list("", "pods"),
         Vec::<Value>::new(),
-        "Jobs take their pods along"
+        "pods are deleted with their Job"
     );
 }
 
 #[tokio::test]
-async fn what_is_found_running_is_left_running_and_what_is_other_is_replaced() {
+async fn running_objects_are_adopted_and_changed_ones_replaced() {
     let lab = Lab::new().await;
     let (id, other) = (replica(1, 0), replica(2, 0));
     lab.started(id, &web()).await;
     lab.started(other, &job()).await;
     let before =
         [lab.get("apps", "deployments", &name(id)), lab.get("batch", "jobs", &name(other))];
-    let runtime = Kubernetes::probe(options(lab.place.path().join("kubeconfig"))).await.unwrap();
-    let found = runtime.start(id, "n1", &web()).await;
+    let runtime = Kubernetes::probe(options(lab.dir.path().join("kubeconfig"))).await.unwrap();
+    let found = runtime.start(id, "n1", None, &web()).await;
     assert!(matches!(found, Observed::Running { .. }), "{found:?}");
-    let found = runtime.start(other, "n1", &job()).await;
+    let found = runtime.start(other, "n1", None, &job()).await;
     assert!(matches!(found, Observed::Running { .. }), "{found:?}");
     let after = [lab.get("apps", "deployments", &name(id)), lab.get("batch", "jobs", &name(other))];
     assert_eq!(before, after);
     let newer = Spec { image: Some("job:2".into()), ..job() };
     let uid = |job: Option<Value>| job.map(|job| job["metadata"]["uid"].clone());
     let play = async {
-        let made = until(|| {
+        let object = until(|| {
             lab.get("batch", "jobs", &name(other)).filter(|job| {
                 job["metadata"]["uid"] != after[1].as_ref().unwrap()["metadata"]["uid"]
             })
         });
-        lab.server.controller().running_pod(&made.await);
+        lab.server.controller().running_pod(&object.await);
     };
-    tokio::join!(runtime.start(other, "n1", &newer), play);
+    tokio::join!(runtime.start(other, "n1", None, &newer), play);
     assert_ne!(uid(lab.get("batch", "jobs", &name(other))), uid(after[1].clone()));
 }
 
 #[tokio::test]
-async fn replicas_share_one_service_and_the_last_takes_it_along() {
+async fn service_is_shared_and_deleted_with_the_last_replica() {
     let lab = Lab::new().await;
     let (one, two) = (replica(1, 0), replica(1, 1));
     lab.started(one, &web()).await;
@@ -384,41 +385,41 @@ async fn replicas_share_one_service_and_the_last_takes_it_along() {
 }
 
 #[tokio::test]
-async fn what_somebody_else_has_made_is_not_touched() {
+async fn objects_of_other_owners_are_not_touched() {
     let lab = Lab::new().await;
     let id = replica(1, 0);
     let theirs = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name(id), "namespace": NS}});
     let theirs = lab.server.controller().put("", "secrets", theirs);
-    let why = unstarted(lab.runtime.start(id, "n1", &web()).await);
-    assert!(why.contains("belongs to something else"), "{why}");
+    let why = start_error(lab.runtime.start(id, "n1", None, &web()).await);
+    assert!(why.contains("has another owner"), "{why}");
     assert!(lab.runtime.stop(id).await.is_err());
     assert_eq!(lab.get("", "secrets", &name(id)), Some(theirs));
 }
 
 #[tokio::test]
-async fn what_is_on_its_way_out_is_waited_for() {
+async fn terminating_objects_are_waited_for() {
     let lab = Lab::new().await;
     let (id, controller) = (replica(1, 0), lab.server.controller());
     lab.started(id, &web()).await;
     let old = lab.get("apps", "deployments", &name(id)).unwrap();
-    let going = json!({"metadata": {"deletionTimestamp": "2025-01-01T00:00:00Z", "finalizers": ["foregroundDeletion"]}});
-    controller.patch("apps", "deployments", NS, &name(id), &going);
+    let deletion = json!({"metadata": {"deletionTimestamp": "2025-01-01T00:00:00Z", "finalizers": ["foregroundDeletion"]}});
+    controller.patch("apps", "deployments", NS, &name(id), &deletion);
     let spec = web();
     let play = async {
         tokio::time::sleep(Duration::from_millis(100)).await;
         controller.remove("apps", "deployments", NS, &name(id));
         let is_new = |now: &Value| now["metadata"]["uid"] != old["metadata"]["uid"];
-        let made = until(|| lab.get("apps", "deployments", &name(id)).filter(is_new)).await;
-        controller.running_pod(&made);
+        let deployment = until(|| lab.get("apps", "deployments", &name(id)).filter(is_new)).await;
+        controller.running_pod(&deployment);
     };
-    let (running, ()) = tokio::join!(lab.runtime.start(id, "n1", &spec), play);
+    let (running, ()) = tokio::join!(lab.runtime.start(id, "n1", None, &spec), play);
     assert!(matches!(running, Observed::Running { .. }), "{running:?}");
-    // Nobody finishes it; then somebody does.
-    lab.server.linger(true);
+    // A finalizer delays the deletion.
+    lab.server.delay_deletions(true);
     let finish = async {
-        let is_going = |now: &Value| now["metadata"]["deletionTimestamp"].is_string();
-        until(|| lab.get("apps", "deployments", &name(id)).filter(is_going)).await;
-        assert!(lab.get("", "secrets", &name(id)).is_some(), "the record stays to the end");
+        let is_deleting = |now: &Value| now["metadata"]["deletionTimestamp"].is_string();
+        until(|| lab.get("apps", "deployments", &name(id)).filter(is_deleting)).await;
+        assert!(lab.get("", "secrets", &name(id)).is_some(), "the record is deleted last");
         controller.remove("apps", "deployments", NS, &name(id));
     };
     let (stopped, ()) = tokio::join!(lab.runtime.stop(id), finish);
@@ -427,13 +428,14 @@ async fn what_is_on_its_way_out_is_waited_for() {
 }
 
 #[tokio::test]
-async fn many_replicas_need_one_watch_for_each_kind() {
+async fn replicas_share_one_watch_per_kind() {
     let lab = Lab::new().await;
     for number in 0..20 {
         lab.started(replica(1, number), &web()).await;
     }
-    let watches = lab.server.asked().into_iter().filter(|asked| asked.param("watch").is_some());
-    let mut paths: Vec<String> = watches.map(|asked| asked.path).collect();
+    let requests = lab.server.requests().into_iter();
+    let watches = requests.filter(|request| request.param("watch").is_some());
+    let mut paths: Vec<String> = watches.map(|request| request.path).collect();
     paths.sort();
     assert_eq!(
         paths,
@@ -448,70 +450,72 @@ async fn many_replicas_need_one_watch_for_each_kind() {
 }
 
 #[tokio::test]
-async fn watches_survive_whatever_happens_to_them() {
+async fn watches_survive_failures_of_the_apiserver() {
     let lab = Lab::new().await;
     let id = replica(1, 0);
-    let mut seen = lab.started(id, &Spec { restart: Restart::Always, ..web() }).await;
+    let mut last = lab.started(id, &Spec { restart: Restart::Always, ..web() }).await;
     for (number, what) in
-        ["410 event", "410 answer", "restart", "token", "busy", "garbage", "cut"].iter().enumerate()
+        ["410 event", "410 response", "restart", "token", "busy", "garbage", "cut"]
+            .iter()
+            .enumerate()
     {
         let fault = |how| {
             lab.server.fault(Fault::new("GET", "/pods?", 1, how));
         };
         match *what {
-            // What they know is too old, when they are not looking.
+            // The resource version expires between two requests.
             "410 event" => lab.server.compact(),
-            "410 answer" => {
-                lab.server.refuse_old(true);
+            "410 response" => {
+                lab.server.reject_expired(true);
                 lab.server.stop().await;
                 lab.server.compact();
-                lab.server.again().await;
+                lab.server.restart().await;
             }
             "restart" => {
                 lab.server.stop().await;
                 tokio::time::sleep(Duration::from_millis(200)).await;
-                lab.server.again().await;
+                lab.server.restart().await;
             }
             "token" => {
                 lab.server.set_tokens(&["two"]);
                 lab.server.stop().await;
-                lab.server.again().await;
-                std::fs::write(lab.place.path().join("kubeconfig"), lab.server.kubeconfig("two"))
+                lab.server.restart().await;
+                std::fs::write(lab.dir.path().join("kubeconfig"), lab.server.kubeconfig("two"))
                     .unwrap();
             }
             other => {
                 fault(match other {
-                    "busy" => Misbehave::Busy(1),
-                    "garbage" => Misbehave::Garbage,
-                    _ => Misbehave::Cut,
+                    "busy" => FaultKind::Busy(1),
+                    "garbage" => FaultKind::Garbage,
+                    _ => FaultKind::Cut,
                 });
                 lab.server.stop().await;
-                lab.server.again().await;
+                lab.server.restart().await;
             }
         }
         let crash = i32::try_from(number).unwrap() + 1;
-        let now = lab.after(id, &seen, async { lab.crash(id, crash, 1, "Error") }).await;
+        let now = lab.after(id, &last, async { lab.crash(id, crash, 1, "Error") }).await;
         let Reason::CrashLoopBackOff { restarts, .. } = reason(now.clone()) else {
             panic!("{what}: {now:?}")
         };
         assert_eq!(restarts, u32::try_from(crash + 1).ok(), "{what}");
-        seen = now;
+        last = now;
     }
     assert_eq!(lab.server.faults_left(), 0);
 }
 
 #[tokio::test]
-async fn faults_of_the_apiserver_do_not_fail_a_start_or_a_stop() {
+async fn failures_of_the_apiserver_do_not_fail_a_start_or_stop() {
     let lab = Lab::new().await;
     let id = replica(1, 0);
     for how in
-        [Misbehave::Status(409), Misbehave::Busy(1), Misbehave::Status(500), Misbehave::Status(503)]
+        [FaultKind::Status(409), FaultKind::Busy(1), FaultKind::Status(500), FaultKind::Status(503)]
     {
         lab.server.fault(Fault::new("PATCH", "/deployments/", 1, how));
     }
-    lab.server.fault(Fault::new("PATCH", "/services/", 1, Misbehave::Cut));
-    lab.server.fault(Fault::new("DELETE", "/deployments/", 1, Misbehave::Status(504)));
-    lab.server.fault(Fault::new("GET", "/secrets", 1, Misbehave::Garbage));
+    lab.server.fault(Fault::new("PATCH", "/services/", 1, FaultKind::Cut));
+    lab.server.fault(Fault::new("DELETE", "/deployments/", 1, FaultKind::Status(504)));
+    lab.server.fault(Fault::new("GET", "/secrets", 1, FaultKind::Garbage));
     let running = lab.started(id, &web()).await;
     assert!(matches!(running, Observed::Running { .. }), "{running:?}");
     lab.runtime.stop(id).await.unwrap();
@@ -520,18 +524,18 @@ async fn faults_of_the_apiserver_do_not_fail_a_start_or_a_stop() {
 }
 
 #[tokio::test]
-async fn logs_are_read_and_followed_and_taken_up_again() {
+async fn logs_are_read_followed_and_resumed() {
     let lab = Lab::new().await;
     let id = replica(1, 0);
     lab.started(id, &web()).await;
     let pod = format!("{}-abcde", name(id));
-    let say = |second: u32, text: &str| {
+    let log = |second: u32, text: &str| {
         let line = format!("2025-01-01T00:00:{second:02}.000000001Z {text}");
-        lab.server.controller().say(NS, &pod, &line);
+        lab.server.controller().log(NS, &pod, &line);
     };
-    say(1, "one");
-    say(2, "two");
-    say(2, "three");
+    log(1, "one");
+    log(2, "two");
+    log(2, "three");
     let texts = async |from: LogsFrom| -> Vec<String> {
         let lines = lab.runtime.logs(id, from, false);
         lines.map(|line| line.text).collect().await
@@ -540,36 +544,36 @@ async fn logs_are_read_and_followed_and_taken_up_again() {
     assert_eq!(texts(LogsFrom::Last(2)).await, ["two", "three"]);
     let lines: Vec<_> = lab.runtime.logs(id, LogsFrom::Start, false).collect().await;
     assert_eq!(texts(LogsFrom::After(lines[1].next.clone())).await, ["three"]);
-    let asked = lab.server.asked();
-    let last = asked.iter().rfind(|asked| asked.path.ends_with("/log")).unwrap();
+    let requests = lab.server.requests();
+    let last = requests.iter().rfind(|request| request.path.ends_with("/log")).unwrap();
     assert_eq!(last.param("sinceTime"), Some("2025-01-01T00:00:02Z"));
 
     let mut follow = lab.runtime.logs(id, LogsFrom::Last(1), true);
     assert_eq!(follow.next().await.unwrap().text, "three");
-    say(3, "four");
+    log(3, "four");
     assert_eq!(follow.next().await.unwrap().text, "four");
-    // The connection breaks, and nothing is told twice.
+    // After a reconnect no line is repeated.
     lab.server.stop().await;
-    lab.server.again().await;
-    say(4, "five");
+    lab.server.restart().await;
+    log(4, "five");
     assert_eq!(follow.next().await.unwrap().text, "five");
     lab.runtime.stop(id).await.unwrap();
-    let end = tokio::time::timeout(PATIENCE, follow.next()).await.unwrap();
+    let end = tokio::time::timeout(TIMEOUT, follow.next()).await.unwrap();
     assert_eq!(end, None);
 }
 
 #[tokio::test]
-async fn a_way_there_that_can_not_be_used() {
+async fn unusable_connections_are_reported() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let why = Kubernetes::probe(options("nowhere".into())).await.err().unwrap().to_string();
-    assert!(why.starts_with("--kubeconfig: nowhere can't be used"), "{why}");
+    assert!(why.starts_with("--kubeconfig: cannot use nowhere"), "{why}");
     let why = Kubernetes::probe(Options::default()).await.err().unwrap().to_string();
-    assert!(why.contains("name a file with --kubeconfig"), "{why}");
+    assert!(why.contains("set --kubeconfig"), "{why}");
     let server = Apiserver::start().await;
     server.deny("list", "", "nodes");
-    let place = tempfile::tempdir().unwrap();
-    let path = place.path().join("kubeconfig");
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("kubeconfig");
     std::fs::write(&path, server.kubeconfig("t")).unwrap();
     let why = Kubernetes::probe(options(path)).await.err().unwrap().to_string();
-    assert!(why.contains("refuses to list nodes") && why.contains("cannot list resource"), "{why}");
+    assert!(why.contains("refused to list nodes") && why.contains("cannot list resource"), "{why}");
 }

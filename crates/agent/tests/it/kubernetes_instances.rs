@@ -1,4 +1,4 @@
-//! Instances that are what their manifests say, and the nodes that they run on.
+//! Instances of manifests, and the nodes that they run on.
 
 use agent::Runtime;
 use agent::kubernetes::Kubernetes;
@@ -7,10 +7,10 @@ use model::deployment::{Reason, Spec};
 use serde_json::{Value, json};
 use testing::apiserver::Kind;
 
-use super::kubernetes::{Lab, NS, name, options, reason, replica, unstarted, until, web};
+use super::kubernetes::{Lab, NS, name, options, reason, replica, start_error, until, web};
 
-fn instance(space: &str) -> Spec {
-    let meta = json!({"name": "bus", "namespace": space});
+fn instance(namespace: &str) -> Spec {
+    let meta = json!({"name": "bus", "namespace": namespace});
     let manifests = vec![
         json!({"apiVersion": "acme.example.com/v1", "kind": "Kettle", "metadata": meta, "spec": {"cups": 2}}),
         json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": {"replicas": 1,
@@ -23,7 +23,7 @@ fn instance(space: &str) -> Spec {
 }
 
 #[tokio::test]
-async fn an_instance_is_what_its_manifests_say() {
+async fn instance_consists_of_its_manifests() {
     let lab = Lab::with(Some("paddock-x-instances".into())).await;
     lab.server.define(Kind::new("acme.example.com", "v1", "Kettle", "kettles"));
     let id = replica(1, 0);
@@ -39,7 +39,7 @@ async fn an_instance_is_what_its_manifests_say() {
         controller.patch("acme.example.com", "kettles", "kind-1", "bus", &ready("False", "Cold"));
     };
     let spec = instance("kind-1");
-    let (waits, ()) = tokio::join!(lab.runtime.start(id, "n1", &spec), play);
+    let (waits, ()) = tokio::join!(lab.runtime.start(id, "n1", None, &spec), play);
     let message = "Kettle bus: Cold: No water".to_owned();
     let unready = Reason::ReadinessCheckFailed { port: None, within_seconds: None, message };
     assert_eq!(reason(waits.clone()), unready);
@@ -49,25 +49,27 @@ async fn an_instance_is_what_its_manifests_say() {
     let running = lab.after(id, &waits, boil).await;
     assert_eq!(running, Observed::Running { endpoints: vec!["10.9.0.1:9092".into()] });
 
-    let space = controller.get("", "namespaces", "", "kind-1").unwrap();
-    assert_eq!(space["metadata"]["labels"]["paddock.dev/home"], NS);
-    let bound = controller
+    let namespace = controller.get("", "namespaces", "", "kind-1").unwrap();
+    assert_eq!(namespace["metadata"]["labels"]["paddock.dev/home"], NS);
+    let binding = controller
         .get("rbac.authorization.k8s.io", "rolebindings", "kind-1", "paddock-agent")
         .unwrap();
-    assert_eq!(bound["roleRef"]["name"], "paddock-x-instances");
-    let made = controller.get("apps", "deployments", "kind-1", "bus").unwrap();
+    assert_eq!(binding["roleRef"]["name"], "paddock-x-instances");
+    let deployment = controller.get("apps", "deployments", "kind-1", "bus").unwrap();
     let label = format!("{}.0", id.deployment);
-    for labels in [&made["metadata"]["labels"], &made["spec"]["template"]["metadata"]["labels"]] {
+    for labels in
+        [&deployment["metadata"]["labels"], &deployment["spec"]["template"]["metadata"]["labels"]]
+    {
         assert_eq!(labels["paddock.dev/replica"], label);
     }
-    assert_eq!(made["spec"]["template"]["metadata"]["labels"]["a"], "b");
+    assert_eq!(deployment["spec"]["template"]["metadata"]["labels"]["a"], "b");
 
-    // Whoever comes next removes it, though it never saw it start: the last first.
-    lab.server.forget();
-    let runtime = Kubernetes::probe(options(lab.place.path().join("kubeconfig"))).await.unwrap();
+    // A restarted agent deletes objects that it did not start, in reverse order.
+    lab.server.clear_requests();
+    let runtime = Kubernetes::probe(options(lab.dir.path().join("kubeconfig"))).await.unwrap();
     runtime.stop(id).await.unwrap();
-    let lines = lab.server.lines();
-    let removed: Vec<&str> = lines.iter().filter_map(|line| line.strip_prefix("DELETE ")).collect();
+    let lines = lab.server.request_lines();
+    let deleted: Vec<&str> = lines.iter().filter_map(|line| line.strip_prefix("DELETE ")).collect();
     let ends = [
         "/configmaps/bus",
         "/services/bus",
@@ -75,29 +77,29 @@ async fn an_instance_is_what_its_manifests_say() {
         "/kettles/bus",
         "/namespaces/kind-1",
     ];
-    assert_eq!(removed.len(), 6, "{removed:?}");
-    assert!(removed.iter().zip(ends).all(|(path, end)| path.ends_with(end)), "{removed:?}");
+    assert_eq!(deleted.len(), 6, "{deleted:?}");
+    assert!(deleted.iter().zip(ends).all(|(path, end)| path.ends_with(end)), "{deleted:?}");
     assert_eq!(controller.get("", "namespaces", "", "kind-1"), None);
     assert_eq!(lab.get("", "secrets", &name(id)), None);
 }
 
 #[tokio::test]
-async fn instances_that_can_not_be_made() {
+async fn invalid_instances_are_rejected() {
     let lab = Lab::new().await;
-    let why = unstarted(lab.runtime.start(replica(1, 0), "n1", &instance("kind-1")).await);
-    assert!(why.contains("does not know the kind Kettle of acme.example.com/v1"), "{why}");
+    let why = start_error(lab.runtime.start(replica(1, 0), "n1", None, &instance("kind-1")).await);
+    assert!(why.contains("has no kind Kettle of acme.example.com/v1"), "{why}");
     let with = |object: Value| Spec { manifests: vec![object], ..Spec::default() };
     let cluster_wide = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "mine"}});
-    let why = unstarted(lab.runtime.start(replica(2, 0), "n1", &with(cluster_wide)).await);
-    assert!(why.contains("Node mine belongs to no namespace"), "{why}");
+    let why = start_error(lab.runtime.start(replica(2, 0), "n1", None, &with(cluster_wide)).await);
+    assert!(why.contains("Node mine has no namespace"), "{why}");
     let stolen = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "kube-system"}});
-    let why = unstarted(lab.runtime.start(replica(3, 0), "n1", &with(stolen)).await);
-    assert!(why.contains("There is a Namespace kube-system already"), "{why}");
+    let why = start_error(lab.runtime.start(replica(3, 0), "n1", None, &with(stolen)).await);
+    assert!(why.contains("Namespace kube-system exists"), "{why}");
     assert_eq!(lab.server.controller().list("", "secrets"), Vec::<Value>::new());
 }
 
 #[tokio::test]
-async fn nodes_have_what_others_leave() {
+async fn node_capacity_excludes_requests_of_other_pods() {
     let lab = Lab::new().await;
     let controller = lab.server.controller();
     controller.node(
@@ -113,8 +115,8 @@ async fn nodes_have_what_others_leave() {
         controller.node(name, &json!({"cpu": "4"}));
         controller.patch("", "nodes", "", name, &patch);
     }
-    controller.foreign_pod("dns", "n1", &json!({"cpu": "100m", "memory": "1Gi"}));
-    controller.foreign_pod("over", "n1", &json!({"cpu": "3"}));
+    controller.unmanaged_pod("dns", "n1", &json!({"cpu": "100m", "memory": "1Gi"}));
+    controller.unmanaged_pod("over", "n1", &json!({"cpu": "3"}));
     controller.patch("", "pods", "kube-system", "over", &json!({"status": {"phase": "Succeeded"}}));
     lab.started(replica(1, 0), &web()).await;
     let nodes = until(|| {

@@ -1,14 +1,15 @@
-//! The runtimes, for real: as root, with Debian's busybox, Docker, Podman and registries.
-#![allow(clippy::unwrap_used, reason = "what is unexpected in a test ends it")]
+//! The runtimes as root, with Debian's busybox, Docker, Podman and registries.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod choosing;
 mod contract;
 mod docker;
 mod engine;
+mod images;
 mod kubernetes;
 mod kubernetes_instances;
 
-// Images, registries and an embedded runtime to run them, as that runtime's own tests have them.
+// Images, registries and an embedded runtime, shared with the runtime's tests.
 #[path = "../../../runtime/tests/it/lab.rs"]
 #[allow(dead_code, reason = "the tests of the runtime need all of it")]
 mod lab;
@@ -19,5 +20,5 @@ mod packing;
 #[allow(dead_code, reason = "the tests of the runtime need all of it")]
 mod registry;
 
-/// The program that becomes the embedded runtime's helper processes.
+/// The program that is started as helper process of the embedded runtime.
 const HELPER: &str = env!("CARGO_BIN_EXE_agent-helper");

@@ -1,7 +1,7 @@
-//! Administrators' calls: the instances of all organizations.
+//! Administrator endpoints: the instances of all organizations.
 //!
-//! A caller is the platform administrator, or somebody whose token of another provider has the kind's role
-//! for the method. For all others there is nothing here.
+//! A caller is the platform administrator, or has an OIDC token with the kind's role for the
+//! method. All others get 404.
 
 pub(crate) mod change;
 pub(crate) mod object;
@@ -16,41 +16,41 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use model::event::Actor;
 use model::kind::Kind;
-use model::reason::By;
+use model::reason::Requester;
 use store::Scope;
 use store::instance::search::{Search, count, list};
 
 use super::Error;
-use super::instance::{InstancePath, KindPath, Wants, expr, find, order};
-use super::tenant::{Of, parameter};
+use super::instance::{InstancePath, InstanceQuery, KindPath, expr, find, order};
+use super::tenant::{ApiKind, parameter};
 use super::wire::{Async, List, Origin, Paging, Params};
 use crate::caller::{Call, Caller, From, authorization};
-use crate::instance::take;
+use crate::instance::lock;
 use crate::{App, oidc};
 use object::AdminInstance;
 
-/// An administrator, and the kind whose API is called.
+/// An administrator and the kind whose API is called.
 pub(crate) struct Admin {
-    /// The kind.
+    /// Kind.
     pub(crate) kind: Arc<Kind>,
-    /// Who, for the log.
+    /// Username, for the audit log.
     pub(crate) name: String,
-    /// Who, for events.
+    /// Actor, for events.
     pub(crate) actor: Actor,
 }
 
-/// The name of who is signed in, as soon as that is known.
+/// Username of the caller, once it is authenticated.
 #[derive(Clone, Default)]
 struct Audited(Arc<OnceLock<String>>);
 
-/// Writes down who does what, before and after.
+/// Logs every administrator request with its caller and status.
 pub(crate) async fn audit(mut request: Request, next: Next) -> Response {
-    let who = Audited::default();
-    request.extensions_mut().insert(who.clone());
+    let caller_name = Audited::default();
+    request.extensions_mut().insert(caller_name.clone());
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let response = next.run(request).await;
-    let (name, status) = (who.0.get().map_or("nobody", String::as_str), response.status());
-    tracing::info!(audit = true, user = name, %method, path, %status, "administrator's call, done");
+    let (name, status) = (caller_name.0.get().map_or("nobody", String::as_str), response.status());
+    tracing::info!(audit = true, user = name, %method, path, %status, "administrator request finished");
     response
 }
 
@@ -58,26 +58,26 @@ impl FromRequestParts<App> for Admin {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Response> {
-        let Of(kind) = Of::from_request_parts(parts, app).await?;
-        let nothing = Error::nothing_here(parts.uri.path());
-        let found = identify(parts, app, &kind).await.map_err(IntoResponse::into_response)?;
+        let ApiKind(kind) = ApiKind::from_request_parts(parts, app).await?;
+        let not_found = Error::path_not_found(parts.uri.path());
+        let identity = identify(parts, app, &kind).await.map_err(IntoResponse::into_response)?;
         let plural = parameter(parts, app, "plural").await;
-        let Some((name, actor)) = found.filter(|_| plural.is_none_or(|it| it == kind.plural))
+        let Some((name, actor)) = identity.filter(|_| plural.is_none_or(|it| it == kind.plural))
         else {
-            return Err(nothing.into_response());
+            return Err(not_found.into_response());
         };
-        if let Some(Audited(who)) = parts.extensions.get() {
-            let _ = who.set(name.clone());
+        if let Some(Audited(caller_name)) = parts.extensions.get() {
+            let _ = caller_name.set(name.clone());
         }
         let From(from) =
             From::from_request_parts(parts, app).await.map_err(IntoResponse::into_response)?;
         let (method, path) = (&parts.method, parts.uri.path());
-        tracing::info!(audit = true, user = name, %method, path, %from, "administrator's call");
+        tracing::info!(audit = true, user = name, %method, path, %from, "administrator request");
         Ok(Self { kind, name, actor })
     }
 }
 
-/// Who calls, if it may.
+/// Identifies the caller; `None` if it is not an administrator.
 async fn identify(
     parts: &mut Parts,
     app: &App,
@@ -86,31 +86,33 @@ async fn identify(
     let bearer = authorization(&parts.headers).map(|(_, secret)| secret.to_owned());
     let jwt = bearer.filter(|secret| oidc::is_jwt(secret));
     if let Some(jwt) = jwt {
-        // Administrators need not be of any organization.
-        let said = oidc::claims(app, &jwt).await?;
-        let name = said.username.unwrap_or(said.subject);
-        return Ok(may(&parts.method, kind, &said.roles).then_some((name, Actor::Anonymous)));
+        // Administrators need not belong to an organization.
+        let claims = oidc::claims(app, &jwt).await?;
+        let name = claims.username.unwrap_or(claims.subject);
+        return Ok(
+            is_allowed(&parts.method, kind, &claims.roles).then_some((name, Actor::Anonymous))
+        );
     }
     let caller = Caller::from_request_parts(parts, app).await?;
     Ok(caller.is_admin().then(|| (caller.user.username.clone(), caller.actor())))
 }
 
-/// Does one of these roles allow the method?
-fn may(method: &Method, kind: &Kind, roles: &[String]) -> bool {
-    let enough: &[&str] = match *method {
+/// Whether one of these roles allows the method.
+fn is_allowed(method: &Method, kind: &Kind, roles: &[String]) -> bool {
+    let sufficient: &[&str] = match *method {
         Method::GET => &["read", "write", "full"],
         Method::PATCH => &["write", "full"],
         Method::POST | Method::DELETE => &["full"],
         _ => &[],
     };
-    let wanted = |role: &&str| format!("{}-{role}", kind.words.admin_role);
-    enough.iter().map(wanted).any(|role| roles.contains(&role))
+    let role_name = |role: &&str| format!("{}-{role}", kind.words.admin_role);
+    sufficient.iter().map(role_name).any(|role| roles.contains(&role))
 }
 
 /// Lists the instances of all organizations.
 #[utoipa::path(get, path = "/api/{api}/v1/admin/{plural}", tag = "administrators",
-    params(KindPath, Paging, Wants),
-    responses((status = 200, body = List<AdminInstance>, description = "One page"), Error))]
+    params(KindPath, Paging, InstanceQuery),
+    responses((status = 200, body = List<AdminInstance>, description = "A page of the list"), Error))]
 pub(crate) async fn admin_instance_list(
     Call(app, admin): Call<Admin>,
     params: Params,
@@ -121,13 +123,14 @@ pub(crate) async fn admin_instance_list(
     let search = Search { scope: Scope::All, kind: &kind.name, expr: expr.as_ref(), order: &order };
     let mut read = app.db.read().await?;
     let total = count(&mut read, &search).await?;
-    let (size, skip) = page.of(total);
+    let (size, skip) = page.bounds(total);
     let found = list(&mut read, &search, size, skip).await?;
-    let items = found.into_iter().map(|one| AdminInstance::new(kind, &origin, one)).collect();
+    let items =
+        found.into_iter().map(|instance| AdminInstance::new(kind, &origin, instance)).collect();
     Ok(Answer(List::new(&kind.words.admin_list, items, page, total)))
 }
 
-/// One instance of any organization.
+/// Returns an instance of any organization.
 #[utoipa::path(get, path = "/api/{api}/v1/admin/{plural}/{id}", tag = "administrators",
     params(InstancePath),
     responses((status = 200, body = AdminInstance, description = "The instance"), Error))]
@@ -142,7 +145,7 @@ pub(crate) async fn admin_instance_get(
 
 /// Deletes an instance of any organization.
 #[utoipa::path(delete, path = "/api/{api}/v1/admin/{plural}/{id}", tag = "administrators",
-    params(InstancePath, Async), responses((status = 202, description = "On its way out"), Error))]
+    params(InstancePath, Async), responses((status = 202, description = "Deletion accepted"), Error))]
 pub(crate) async fn admin_instance_delete(
     Call(app, admin): Call<Admin>,
     Path(path): Path<InstancePath>,
@@ -151,8 +154,8 @@ pub(crate) async fn admin_instance_delete(
     params.must_be_async()?;
     let id = path.id()?;
     let mut tx = app.db.begin(admin.actor).await?;
-    take(&mut tx, Scope::All, &admin.kind, id).await?;
-    let by = By::Administrator { name: Some(admin.name) };
+    lock(&mut tx, Scope::All, &admin.kind, id).await?;
+    let by = Requester::Administrator { name: Some(admin.name) };
     store::instance::request_delete(&mut tx, Scope::All, id, by).await?;
     tx.commit().await?;
     Ok(StatusCode::ACCEPTED)
@@ -165,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn which_role_allows_which_method() {
+    fn admin_roles_allow_their_methods() {
         let catalog = Catalog::built_in();
         for (kind, prefix) in
             [("kafka", "kas-fleet-manager-admin"), ("dinosaur", "fleet-manager-admin")]
@@ -182,9 +185,9 @@ mod tests {
                     [("read", read), ("write", write), ("full", full), ("none", false)]
                 {
                     let roles = ["other".to_owned(), format!("{prefix}-{role}")];
-                    assert_eq!(may(&method, kind, &roles), expected, "{method} {role}");
+                    assert_eq!(is_allowed(&method, kind, &roles), expected, "{method} {role}");
                 }
-                assert!(!may(&method, kind, &[]), "{method}");
+                assert!(!is_allowed(&method, kind, &[]), "{method}");
             }
         }
     }

@@ -1,13 +1,13 @@
-//! Reading request bodies: JSON whatever its content type is said to be, unknown fields ignored.
+//! Request bodies: JSON regardless of the content type; unknown fields are ignored.
 
 use axum::extract::{FromRequest, Request};
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
 
 use super::Error;
-use crate::body::{LIMIT, parse, whole};
+use crate::body::{LIMIT, parse, read_body};
 
-/// A JSON body. `null` counts as an object without fields.
+/// A JSON body. `null` is treated as an empty object.
 pub(crate) struct Json<T>(pub(crate) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
@@ -21,7 +21,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
 async fn read<T: DeserializeOwned>(request: Request) -> Result<T, Error> {
     let deadline = request.extensions().get().copied();
     let unreadable = |problem: crate::Problem| Error::unreadable(problem.to_string());
-    let bytes = whole(request.into_body(), LIMIT, deadline).await.map_err(unreadable)?;
+    let bytes = read_body(request.into_body(), LIMIT, deadline).await.map_err(unreadable)?;
     let body = match bytes.trim_ascii() {
         b"" => return Err(Error::unreadable("The body is empty; send a JSON object.")),
         b"null" => b"{}",

@@ -1,4 +1,4 @@
-//! Changing an instance: its owner, and whether its clients must sign in again.
+//! Update of an instance: owner and reauthentication.
 
 use axum::Json as Answer;
 use axum::extract::Path;
@@ -12,21 +12,21 @@ use super::object::Instance;
 use super::tenant::Tenant;
 use super::wire::Origin;
 use crate::caller::Call;
-use crate::instance::{Change, change, may_change, take};
+use crate::instance::{Change, change, lock, may_change};
 
-/// What of an instance shall change. Other fields are ignored.
+/// Fields to update. Other fields are ignored.
 #[derive(Deserialize, ToSchema)]
 pub(crate) struct InstanceChange {
-    /// Its new owner, by user name: a member of the same organization.
+    /// New owner, by username: a member of the same organization.
     owner: Option<String>,
-    /// Must its clients sign in again from time to time?
+    /// Whether clients must reauthenticate periodically.
     reauthentication_enabled: Option<bool>,
 }
 
-/// Changes an instance.
+/// Updates an instance.
 #[utoipa::path(patch, path = "/api/{api}/v1/{plural}/{id}", tag = "instances", params(InstancePath),
     request_body = InstanceChange,
-    responses((status = 200, body = Instance, description = "Changed"), Error))]
+    responses((status = 200, body = Instance, description = "Updated"), Error))]
 pub(crate) async fn instance_update(
     Call(app, tenant): Call<Tenant>,
     Path(path): Path<InstancePath>,
@@ -35,13 +35,16 @@ pub(crate) async fn instance_update(
 ) -> Result<Answer<Instance>, Error> {
     let (kind, caller) = (&tenant.kind, &tenant.caller);
     let mut tx = app.db.begin(caller.actor()).await?;
-    let mut found = take(&mut tx, caller.own(), kind, path.id()?).await?;
+    let mut found = lock(&mut tx, caller.own(), kind, path.id()?).await?;
     if !may_change(caller, &found) {
-        return Err(Error::new(11, "Only the owner and the organization's owners may change it."));
+        return Err(Error::new(
+            11,
+            "Only the instance's owner and the organization's owners may change it.",
+        ));
     }
     let reauthentication = body.reauthentication_enabled.filter(|_| kind.offers.reauthentication);
-    let wanted = Change { owner: body.owner, reauthentication };
-    change(&app, &mut tx, &mut found, &wanted).await?;
+    let requested = Change { owner: body.owner, reauthentication };
+    change(&app, &mut tx, &mut found, &requested).await?;
     tx.commit().await?;
     Ok(Answer(Instance::new(kind, &origin, found)))
 }

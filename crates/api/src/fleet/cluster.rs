@@ -1,5 +1,5 @@
-//! Clusters that organizations bring along: registered under the id that they have elsewhere, served by an
-//! agent of the fleet managers' kind, for that organization alone.
+//! Enterprise clusters: clusters that organizations register under their external ID, served by a
+//! fleetshard-compatible agent, for that organization only.
 
 mod object;
 mod register;
@@ -28,30 +28,30 @@ use crate::caller::Call;
 use object::{AddonParameters, EnterpriseCluster};
 use register::Registration;
 
-/// Which cluster of which API.
+/// Path of a cluster.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct ClusterPath {
-    /// The API of a kind, such as `kafkas_mgmt`.
+    /// API of a kind, such as `kafkas_mgmt`.
     #[serde(rename = "api")]
     _api: String,
-    /// The cluster's id.
+    /// Cluster ID.
     id: String,
 }
 
-/// The type of instances that run on an organization's own clusters.
+/// Instance type that runs on enterprise clusters.
 fn enterprise_type(kind: &Kind) -> Option<&InstanceType> {
-    kind.types.iter().find(|one| one.billing_model(ENTERPRISE).is_some())
+    kind.types.iter().find(|instance_type| instance_type.billing_model(ENTERPRISE).is_some())
 }
 
-/// Fails unless the organization may bring clusters along.
-async fn admitted(app: &App, tenant: &Tenant) -> Result<(), Error> {
+/// Fails unless the organization may register clusters.
+async fn must_be_entitled(app: &App, tenant: &Tenant) -> Result<(), Error> {
     let (kind, caller) = (&tenant.kind, &tenant.caller);
     tenant.must_offer(kind.offers.enterprise_clusters, "clusters of organizations")?;
     let mut read = app.db.read().await?;
     let (own, username) = (caller.user.organization_id, &caller.user.username);
-    let foreign = store::foreign::organization_name(&mut read, own).await?;
-    let entitled = app.rules.entitled(&mut read, own, foreign.as_deref(), username).await?;
+    let external = store::external_identity::organization_external_id(&mut read, own).await?;
+    let entitled = app.rules.entitled(&mut read, own, external.as_deref(), username).await?;
     let now = app.db.now();
     let is_granted = entitled.grants.iter().flatten().any(|grant| {
         grant.billing_model == ENTERPRISE && grant.concerns(kind) && !grant.is_expired(now)
@@ -69,28 +69,31 @@ fn must_be_owner(tenant: &Tenant) -> Result<(), Error> {
     Err(Error::new(11, "Only an owner of the organization may do this; ask one of them."))
 }
 
-/// The cluster that is named, if it is the organization's.
+/// Returns the named cluster if it belongs to the organization.
 async fn find(app: &App, tenant: &Tenant, id: &str) -> Result<Cluster, Error> {
     let found = hosting::find(&mut app.db.read().await?, id).await?;
     let own = Some(tenant.caller.user.organization_id);
-    let found = found.filter(|one| one.organization_id == own && one.foreign_id.is_some());
+    let found =
+        found.filter(|cluster| cluster.organization_id == own && cluster.foreign_id.is_some());
     found.ok_or_else(|| Error::not_found("cluster", id))
 }
 
-/// Lists the clusters that the organization has brought along.
+/// Lists the organization's enterprise clusters.
 #[utoipa::path(get, path = "/api/{api}/v1/clusters", tag = "clusters", params(ApiPath),
-    responses((status = 200, body = List<EnterpriseCluster>, description = "All of them"), Error))]
+    responses((status = 200, body = List<EnterpriseCluster>, description = "Complete list"), Error))]
 pub(crate) async fn enterprise_cluster_list(
     Call(app, tenant): Call<Tenant>,
 ) -> Result<Answer<List<EnterpriseCluster>>, Error> {
-    admitted(&app, &tenant).await?;
+    must_be_entitled(&app, &tenant).await?;
     let own = tenant.caller.user.organization_id;
     let found = hosting::list(&mut app.db.read().await?, own).await?;
-    let items = found.iter().map(|one| EnterpriseCluster::new(&tenant.kind, one)).collect();
+    let items = found.iter().map(|cluster| EnterpriseCluster::new(&tenant.kind, cluster)).collect();
     Ok(Answer(List::all("ClusterList", items)))
 }
 
-/// Registers a cluster of the organization. The answer has what its agent needs to know, with its secret.
+/// Registers an enterprise cluster.
+///
+/// The response contains the parameters of its agent, including the secret.
 #[utoipa::path(post, path = "/api/{api}/v1/clusters", tag = "clusters", params(ApiPath),
     request_body = Registration,
     responses((status = 200, body = EnterpriseCluster, description = "Registered"), Error))]
@@ -99,7 +102,7 @@ pub(crate) async fn enterprise_cluster_register(
     Origin(origin): Origin,
     Json(body): Json<Registration>,
 ) -> Result<Answer<EnterpriseCluster>, Error> {
-    admitted(&app, &tenant).await?;
+    must_be_entitled(&app, &tenant).await?;
     let kind = &tenant.kind;
     let name = body.cluster_id()?;
     if hosting::find(&mut app.db.read().await?, name).await?.is_some() {
@@ -109,42 +112,43 @@ pub(crate) async fn enterprise_cluster_register(
     must_be_owner(&tenant)?;
     let own = tenant.caller.user.organization_id;
     let mut tx = app.db.begin(tenant.caller.actor()).await?;
-    let made = hosting::register(&mut tx, own, &new, name, &hosting).await.map_err(taken)?;
+    let created =
+        hosting::register(&mut tx, own, &new, name, &hosting).await.map_err(id_conflict)?;
     let secret = entropy::secret(app.db.entropy());
-    agent_token::create(&mut tx, made.id, &entropy::hash(&secret), Duration::ZERO).await?;
+    agent_token::create(&mut tx, created.id, &entropy::hash(&secret), Duration::ZERO).await?;
     tx.commit().await?;
-    let shown = EnterpriseCluster::new(kind, &made);
-    Ok(Answer(shown.with_parameters(AddonParameters::new(kind, &made, &origin, &secret))))
+    let response = EnterpriseCluster::new(kind, &created);
+    Ok(Answer(response.with_parameters(AddonParameters::new(kind, &created, &origin, &secret))))
 }
 
-fn taken(error: store::Error) -> Error {
+fn id_conflict(error: store::Error) -> Error {
     match error {
-        store::Error::Taken { .. } => Error::new(44, ""),
+        store::Error::AlreadyExists { .. } => Error::new(44, ""),
         other => other.into(),
     }
 }
 
-/// One cluster of the organization.
+/// Returns an enterprise cluster.
 #[utoipa::path(get, path = "/api/{api}/v1/clusters/{id}", tag = "clusters", params(ClusterPath),
     responses((status = 200, body = EnterpriseCluster, description = "The cluster"), Error))]
 pub(crate) async fn enterprise_cluster_get(
     Call(app, tenant): Call<Tenant>,
     Path(path): Path<ClusterPath>,
 ) -> Result<Answer<EnterpriseCluster>, Error> {
-    admitted(&app, &tenant).await?;
+    must_be_entitled(&app, &tenant).await?;
     let found = find(&app, &tenant, &path.id).await?;
     Ok(Answer(EnterpriseCluster::new(&tenant.kind, &found)))
 }
 
-/// Takes a cluster of the organization out; not while instances are on it.
+/// Deregisters an enterprise cluster. Fails while it has instances.
 #[utoipa::path(delete, path = "/api/{api}/v1/clusters/{id}", tag = "clusters",
-    params(ClusterPath, Async), responses((status = 202, description = "On its way out"), Error))]
+    params(ClusterPath, Async), responses((status = 202, description = "Deregistration accepted"), Error))]
 pub(crate) async fn enterprise_cluster_deregister(
     Call(app, tenant): Call<Tenant>,
     Path(path): Path<ClusterPath>,
     params: Params,
 ) -> Result<StatusCode, Error> {
-    admitted(&app, &tenant).await?;
+    must_be_entitled(&app, &tenant).await?;
     params.must_be_async()?;
     must_be_owner(&tenant)?;
     let found = find(&app, &tenant, &path.id).await?;
@@ -152,27 +156,26 @@ pub(crate) async fn enterprise_cluster_deregister(
     match store::cluster::request_delete(&mut tx, &found, false).await {
         Ok(_) => tx.commit().await?,
         Err(store::Error::Conflict(_)) => {
-            return Err(Error::new(
-                4,
-                "There are still instances on the cluster: delete them first.",
-            ));
+            return Err(Error::new(4, "The cluster still has instances; delete them first."));
         }
         Err(error) => return Err(error.into()),
     }
     Ok(StatusCode::ACCEPTED)
 }
 
-/// What the agent of a cluster needs to know. Its secret is kept only as a hash: it gets a new one, and the
-/// one of before ends.
+/// Returns the parameters of a cluster's agent.
+///
+/// Only the hash of the secret is stored: the agent gets a new secret, and the previous one becomes
+/// invalid.
 #[utoipa::path(get, path = "/api/{api}/v1/clusters/{id}/addon_parameters", tag = "clusters",
     params(ClusterPath),
-    responses((status = 200, body = AddonParameters, description = "With a new secret"), Error))]
+    responses((status = 200, body = AddonParameters, description = "Parameters with a new secret"), Error))]
 pub(crate) async fn enterprise_cluster_parameters(
     Call(app, tenant): Call<Tenant>,
     Path(path): Path<ClusterPath>,
     Origin(origin): Origin,
 ) -> Result<Answer<AddonParameters>, Error> {
-    admitted(&app, &tenant).await?;
+    must_be_entitled(&app, &tenant).await?;
     must_be_owner(&tenant)?;
     let found = find(&app, &tenant, &path.id).await?;
     let secret = entropy::secret(app.db.entropy());

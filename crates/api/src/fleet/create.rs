@@ -1,8 +1,8 @@
-//! Asking for an instance.
+//! Creation of an instance.
 
 use axum::Json as Answer;
 use axum::http::StatusCode;
-use engine::instance::asking;
+use engine::instance::commands;
 use model::kind::Kind;
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -14,40 +14,42 @@ use super::object::Instance;
 use super::tenant::Tenant;
 use super::wire::{Async, Origin, Params};
 use crate::caller::Call;
-use crate::instance::Wanted;
+use crate::instance::NewInstanceRequest;
 
-/// An instance to make. What is left out or empty is chosen; what the kind does not offer is ignored.
+/// An instance to create. Omitted or empty fields are chosen automatically; fields that the kind
+/// does not offer are ignored.
 #[derive(Deserialize, ToSchema)]
 pub(crate) struct NewInstance {
-    /// Its name: a-z, 0-9 and -; begins with a letter, and does not end with -.
+    /// Name: `a-z`, `0-9` and `-`; starts with a letter and does not end with `-`.
     name: Option<String>,
-    /// The cloud provider.
+    /// Cloud provider.
     cloud_provider: Option<String>,
-    /// The region there.
+    /// Region of the cloud provider.
     region: Option<String>,
-    /// Does it span zones? Only for kinds that ask; must be true there.
+    /// Whether the instance spans availability zones. Only for kinds that require it; must be true
+    /// there.
     multi_az: Option<bool>,
-    /// Must its clients sign in again from time to time? True when it is left out.
+    /// Whether clients must reauthenticate periodically. Defaults to true.
     reauthentication_enabled: Option<bool>,
-    /// Type and size, such as `standard.x1`.
+    /// Instance type and size, such as `standard.x1`.
     plan: Option<String>,
-    /// How it is paid for.
+    /// Billing model.
     billing_model: Option<String>,
-    /// Through which marketplace; needs `billing_cloud_account_id`.
+    /// Marketplace; requires `billing_cloud_account_id`.
     marketplace: Option<String>,
-    /// From which account there.
+    /// Account in the marketplace.
     billing_cloud_account_id: Option<String>,
-    /// The organization's own cluster that it shall be on.
+    /// Cluster of the organization to place the instance on.
     cluster_id: Option<String>,
 }
 
 impl NewInstance {
-    fn wanted(self, kind: &Kind) -> Wanted {
+    fn into_request(self, kind: &Kind) -> NewInstanceRequest {
         let offers = &kind.offers;
         let given = |text: Option<String>| text.filter(|text| !text.is_empty());
         let if_offered =
             |is_offered: bool, text: Option<String>| given(text).filter(|_| is_offered);
-        Wanted {
+        NewInstanceRequest {
             name: self.name.unwrap_or_default(),
             cloud_provider: given(self.cloud_provider),
             region: given(self.region),
@@ -62,10 +64,12 @@ impl NewInstance {
     }
 }
 
-/// Asks for an instance. Follow its status: it is `ready` when it can be used.
+/// Creates an instance.
+///
+/// Creation is asynchronous: follow the status until it is `ready`.
 #[utoipa::path(post, path = "/api/{api}/v1/{plural}", tag = "instances", params(KindPath, Async),
     request_body = NewInstance,
-    responses((status = 202, body = Instance, description = "Asked for"), Error))]
+    responses((status = 202, body = Instance, description = "Accepted"), Error))]
 pub(crate) async fn instance_create(
     Call(app, tenant): Call<Tenant>,
     params: Params,
@@ -74,9 +78,10 @@ pub(crate) async fn instance_create(
 ) -> Result<(StatusCode, Answer<Instance>), Error> {
     params.must_be_async()?;
     let (kind, caller) = (&tenant.kind, &tenant.caller);
-    let wanted = body.wanted(kind);
+    let request = body.into_request(kind);
     let mut tx = app.db.begin(caller.actor()).await?;
-    let made = asking::create(&mut tx, &app.rules, &caller.asker(), kind, &wanted).await?;
+    let created =
+        commands::create(&mut tx, &app.rules, &caller.requester(), kind, &request).await?;
     tx.commit().await?;
-    Ok((StatusCode::ACCEPTED, Answer(Instance::new(kind, &origin, made))))
+    Ok((StatusCode::ACCEPTED, Answer(Instance::new(kind, &origin, created))))
 }

@@ -1,7 +1,7 @@
-//! What went wrong, as fleet managers say it: a number of their catalogue, and a reason.
+//! Errors of the fleet API: a code of the catalogue and a reason.
 //!
-//! The HTTP status follows from the number. An error is written out in one place, [`super::wire::finish`],
-//! which knows the kind and the operation's id.
+//! The code determines the HTTP status. [`super::wire::finish`] renders errors, because it knows
+//! the kind and the operation ID.
 
 mod catalogue;
 mod number;
@@ -14,69 +14,69 @@ use model::kind::{Kind, MultiAz};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::tenant::Of;
+use super::tenant::ApiKind;
 use super::wire::{List, Paging, Params};
 use crate::Problem;
 use crate::problem::{Documented, default_response};
 
 use catalogue::{CATALOGUE, INTERNAL, entry};
 
-/// What went wrong.
+/// An error.
 #[derive(Debug, Clone)]
 pub(crate) struct Error {
     code: u16,
     reason: String,
 }
 
-/// An error on the wire.
+/// An error response.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Error)]
 pub(crate) struct Envelope {
-    /// Its number.
+    /// Error code.
     id: String,
     /// Always `Error`.
     kind: &'static str,
-    /// Where it is explained.
+    /// Path of the error's description.
     href: String,
-    /// The number, with the kind's prefix: `KAFKAS-MGMT-7`.
+    /// Error code with the kind's prefix: `KAFKAS-MGMT-7`.
     code: String,
-    /// What went wrong and what to do, as a sentence.
+    /// What is wrong and how to fix it.
     reason: String,
-    /// Names this request in the server's log.
+    /// Operation ID, as in the server's log.
     #[serde(skip_serializing_if = "Option::is_none")]
     operation_id: Option<String>,
 }
 
 impl Error {
-    /// The error of that number; its reason is the catalogue's when none is given.
+    /// Creates an error; an empty reason stands for the catalogue's.
     pub(crate) fn new(code: u16, reason: impl Into<String>) -> Self {
         Self { code, reason: reason.into() }
     }
 
-    /// 400: a parameter or the body can't be read.
+    /// 400: a parameter or the body cannot be parsed.
     pub(crate) fn unreadable(reason: impl Into<String>) -> Self {
         Self::new(17, reason)
     }
 
-    /// 404: there is no such thing, or it is somebody else's.
+    /// 404: does not exist or is not visible to the caller.
     pub(crate) fn not_found(what: &str, id: &str) -> Self {
         let id: String = id.chars().take(64).collect();
-        Self::new(7, format!("There is no {what} with the id '{}'.", id.escape_default()))
+        Self::new(7, format!("No {what} has the id '{}'.", id.escape_default()))
     }
 
-    /// 404: there is nothing at this path.
-    pub(crate) fn nothing_here(path: &str) -> Self {
+    /// 404: no such path.
+    pub(crate) fn path_not_found(path: &str) -> Self {
         let path: String = path.chars().take(200).collect();
-        Self::new(7, format!("There is nothing at {}.", path.escape_default()))
+        Self::new(7, format!("Path {} not found.", path.escape_default()))
     }
 
-    /// What the framework itself refuses.
-    pub(super) fn of_status(status: StatusCode) -> Self {
+    /// Error for a response of the framework itself.
+    pub(super) fn from_status(status: StatusCode) -> Self {
         match status {
-            StatusCode::METHOD_NOT_ALLOWED => Self::new(10, "This path does not take this method."),
-            StatusCode::NOT_FOUND => Self::new(7, "There is nothing at this path."),
+            StatusCode::METHOD_NOT_ALLOWED => Self::new(10, "Method not allowed for this path."),
+            StatusCode::NOT_FOUND => Self::new(7, "Path not found."),
             _ if status.is_server_error() => Self::new(INTERNAL, ""),
-            _ => Self::unreadable("The request can't be read."),
+            _ => Self::unreadable("The request is malformed."),
         }
     }
 
@@ -107,33 +107,33 @@ impl Error {
 impl From<store::Error> for Error {
     fn from(error: store::Error) -> Self {
         use store::Error::{
-            Broken, Conflict, Invalid, Limit, NotFound, Short, Stale, Taken, Unavailable,
+            AlreadyExists, Conflict, Database, InsufficientCapacity, Invalid, Limit, NotFound,
+            Stale, Unavailable,
         };
         match &error {
             NotFound { kind, id } => Self::not_found(kind, id),
-            Taken { field: "name" } => Self::new(36, ""),
-            Taken { field } => Self::new(6, format!("{field} is taken; choose another.")),
-            Conflict(_) | Stale { .. } => Self::new(21, sentence(&error.to_string())),
-            Invalid(_) => Self::new(8, sentence(&error.to_string())),
-            Short { .. } => Self::new(24, ""),
-            Limit { what, .. } => Self::new(code_of_limit(what), sentence(&error.to_string())),
-            Unavailable(cause) => {
-                tracing::warn!(cause, "the store is not available");
-                Self::new(
-                    INTERNAL,
-                    "The database does not answer right now; try again in a moment.",
-                )
+            AlreadyExists { field: "name" } => Self::new(36, ""),
+            AlreadyExists { field } => {
+                Self::new(6, format!("{field} is already in use; choose another."))
             }
-            Broken(cause) => {
-                tracing::error!(cause, "the store failed");
+            Conflict(_) | Stale { .. } => Self::new(21, capitalized(&error.to_string())),
+            Invalid(_) => Self::new(8, capitalized(&error.to_string())),
+            InsufficientCapacity { .. } => Self::new(24, ""),
+            Limit { what, .. } => Self::new(limit_code(what), capitalized(&error.to_string())),
+            Unavailable(cause) => {
+                tracing::warn!(cause, "database unavailable");
+                Self::new(INTERNAL, "The database is unavailable; try again.")
+            }
+            Database(cause) => {
+                tracing::error!(cause, "database request failed");
                 Self::new(INTERNAL, "")
             }
         }
     }
 }
 
-/// The number for a limit, by what it limits.
-fn code_of_limit(what: &str) -> u16 {
+/// Error code of a limit, by the limited object.
+fn limit_code(what: &str) -> u16 {
     if what.contains("service account") {
         return 115;
     }
@@ -156,8 +156,8 @@ impl From<Problem> for Error {
     }
 }
 
-/// The same, with a capital at its start and a full stop at its end.
-pub(crate) fn sentence(text: &str) -> String {
+/// Capitalizes the text and adds a full stop.
+pub(crate) fn capitalized(text: &str) -> String {
     let mut chars = text.chars();
     let first = chars.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
     format!("{first}{}.", chars.as_str().trim_end_matches('.'))
@@ -177,53 +177,53 @@ impl utoipa::IntoResponses for Error {
     }
 }
 
-/// The errors that a kind's API can answer with.
-fn known(kind: &Kind) -> impl Iterator<Item = Envelope> {
-    let is_asked = kind.offers.multi_az == MultiAz::Asked;
+/// Errors that a kind's API can return.
+fn errors_of(kind: &Kind) -> impl Iterator<Item = Envelope> {
+    let has_multi_az = kind.offers.multi_az == MultiAz::Asked;
     let codes =
-        CATALOGUE.iter().map(|(code, ..)| *code).filter(move |code| is_asked || *code != 35);
+        CATALOGUE.iter().map(|(code, ..)| *code).filter(move |code| has_multi_az || *code != 35);
     codes.map(|code| Error::new(code, "").envelope(kind, None))
 }
 
-/// Which API.
+/// Path of an API.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 #[expect(dead_code, reason = "describes the path; the extractor of the kind reads it")]
 pub(crate) struct ApiPath {
-    /// The API of a kind, such as `kafkas_mgmt`.
+    /// API of a kind, such as `kafkas_mgmt`.
     api: String,
 }
 
-/// Which error of which API.
+/// Path of an error.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct ErrorPath {
-    /// The API of a kind, such as `kafkas_mgmt`.
+    /// API of a kind, such as `kafkas_mgmt`.
     #[serde(rename = "api")]
     _api: String,
-    /// The number of the error.
+    /// Error code.
     id: String,
 }
 
-/// Lists the errors that this API can answer with.
+/// Lists the errors of this API.
 #[utoipa::path(get, path = "/api/{api}/v1/errors", tag = "errors", params(ApiPath, Paging), security(()),
-    responses((status = 200, body = List<Envelope>, description = "The errors by number"), Error))]
+    responses((status = 200, body = List<Envelope>, description = "Errors by code"), Error))]
 pub(crate) async fn error_list(
-    Of(kind): Of,
+    ApiKind(kind): ApiKind,
     params: Params,
 ) -> Result<Answer<List<Envelope>>, Error> {
     let page = params.page()?;
-    let all: Vec<Envelope> = known(&kind).collect();
+    let all: Vec<Envelope> = errors_of(&kind).collect();
     Ok(Answer(List::part("ErrorList", all, &page)))
 }
 
-/// One error that this API can answer with.
+/// Returns an error of this API.
 #[utoipa::path(get, path = "/api/{api}/v1/errors/{id}", tag = "errors", params(ErrorPath), security(()),
     responses((status = 200, body = Envelope, description = "The error"), Error))]
 pub(crate) async fn error_get(
-    Of(kind): Of,
+    ApiKind(kind): ApiKind,
     Path(path): Path<ErrorPath>,
 ) -> Result<Answer<Envelope>, Error> {
-    let found = known(&kind).find(|error| error.id == path.id);
+    let found = errors_of(&kind).find(|error| error.id == path.id);
     found.map(Answer).ok_or_else(|| Error::not_found("error", &path.id))
 }

@@ -1,9 +1,9 @@
-//! An instance as fleet managers show it.
+//! Instance object of the fleet API.
 
 use model::instance::{self, Status};
 use model::kind::{Kind, LimitValue, Shown, Size};
 use model::quota::ENTERPRISE;
-use model::reason::Coded;
+use model::reason::StatusReason;
 use model::{InstanceId, Time};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -11,86 +11,86 @@ use utoipa::ToSchema;
 
 use super::wire::Origin;
 
-/// An instance. Fields without a value are left out. The field with its host is named as the kind says,
-/// and so are the limits that its size shows.
+/// An instance. Fields without a value are omitted. The kind determines the names of the host field
+/// and of the limits of its size.
 #[derive(Serialize, ToSchema)]
 #[expect(clippy::struct_field_names, reason = "the names are those of the wire")]
 pub(crate) struct Instance {
-    /// Its id.
+    /// Unique identifier.
     #[schema(value_type = String)]
     id: InstanceId,
-    /// What it is: `Kafka`.
+    /// Kind of the object: `Kafka`.
     kind: String,
-    /// Where it is.
+    /// Path in this API.
     href: String,
-    /// Where it is on its way: `accepted`, `preparing`, `provisioning`, `ready`, `failed`, `deprovision`,
+    /// One of `accepted`, `preparing`, `provisioning`, `ready`, `failed`, `deprovision`,
     /// `deleting`, `suspending`, `suspended`, `resuming`.
     #[schema(value_type = String)]
     status: Status,
-    /// Why it is there.
+    /// Human-readable reason for the status.
     status_reason: String,
-    /// The code of that reason, such as `InsufficientCapacity`.
+    /// Machine-readable reason code, such as `InsufficientCapacity`.
     reason_code: String,
-    /// The cloud provider.
+    /// Cloud provider.
     cloud_provider: String,
-    /// The region there.
+    /// Region of the cloud provider.
     region: String,
-    /// Does it span zones?
+    /// Whether it spans availability zones.
     multi_az: bool,
-    /// Who has it, by user name.
+    /// Owner, by username.
     owner: String,
-    /// Its name.
+    /// Name.
     name: String,
-    /// When it was asked for.
+    /// Creation time.
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
-    /// When it last changed.
+    /// Time of the last change.
     #[schema(value_type = String, format = DateTime)]
     updated_at: Time,
-    /// When it ends, if it does.
+    /// Expiry time, if the instance expires.
     #[schema(value_type = Option<String>, format = DateTime)]
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_at: Option<Time>,
-    /// Where it is administered.
+    /// URL of the admin API.
     #[serde(skip_serializing_if = "Option::is_none")]
     admin_api_server_url: Option<String>,
-    /// Why it failed, if it did.
+    /// Reason of the failure, if the instance failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     failed_reason: Option<String>,
-    /// The version that runs.
+    /// Running version.
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<String>,
-    /// Its type.
+    /// Instance type.
     instance_type: String,
-    /// The name of its type, for people.
+    /// Display name of the instance type.
     #[serde(skip_serializing_if = "Option::is_none")]
     instance_type_name: Option<String>,
-    /// Must its clients sign in again from time to time?
+    /// Whether clients must reauthenticate periodically.
     reauthentication_enabled: bool,
-    /// Its page in the console.
+    /// URL in the console.
     browser_url: String,
-    /// Its size.
+    /// Size.
     #[serde(skip_serializing_if = "Option::is_none")]
     size_id: Option<String>,
-    /// How it is paid for.
+    /// Billing model.
     #[serde(skip_serializing_if = "Option::is_none")]
     billing_model: Option<String>,
-    /// The account that it is paid from.
+    /// Billing account.
     #[serde(skip_serializing_if = "Option::is_none")]
     billing_cloud_account_id: Option<String>,
-    /// The marketplace of that account.
+    /// Marketplace of the billing account.
     #[serde(skip_serializing_if = "Option::is_none")]
     marketplace: Option<String>,
-    /// `promoting` or `failed`, while its billing model is to change.
+    /// `promoting` or `failed`, while a promotion is pending.
     #[serde(skip_serializing_if = "Option::is_none")]
     promotion_status: Option<&'static str>,
-    /// Why its billing model could not be changed.
+    /// Reason why the promotion failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     promotion_details: Option<String>,
-    /// The organization's own cluster that it is on, if it was asked for there.
+    /// Enterprise cluster that the instance was requested on, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     cluster_id: Option<String>,
-    /// Where it can really be reached.
+    /// Addresses where the instance can be reached.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     endpoints: Vec<String>,
     #[serde(flatten)]
@@ -98,44 +98,45 @@ pub(crate) struct Instance {
 }
 
 impl Instance {
-    /// The instance as the API of its kind shows it.
-    pub(crate) fn new(kind: &Kind, origin: &Origin, of: instance::Instance) -> Self {
-        let (offers, billing) = (&kind.offers, &of.detail.billing);
+    /// Creates the object for the API of its kind.
+    pub(crate) fn new(kind: &Kind, origin: &Origin, instance: instance::Instance) -> Self {
+        let (offers, billing) = (&kind.offers, &instance.detail.billing);
         let is_enterprise = billing.desired == ENTERPRISE;
-        let instance_type = kind.type_of(&of.instance_type);
-        let version = Some(of.detail.actual.service.clone()).filter(|text| !text.is_empty());
+        let instance_type = kind.instance_type(&instance.instance_type);
+        let version = Some(instance.detail.actual.service.clone()).filter(|text| !text.is_empty());
         let promotion_details = billing.failure.clone();
         Self {
             kind: kind.words.object.clone(),
-            href: format!("/api/{}/v1/{}/{}", kind.api, kind.plural, of.id),
-            named_by_kind: named_by_kind(kind, &of),
-            failed_reason: (of.status == Status::Failed).then(|| of.reason.to_string()),
+            href: format!("/api/{}/v1/{}/{}", kind.api, kind.plural, instance.id),
+            named_by_kind: named_by_kind(kind, &instance),
+            failed_reason: (instance.status == Status::Failed).then(|| instance.reason.to_string()),
             version,
-            instance_type_name: instance_type.map(|one| one.display_name.clone()),
-            browser_url: format!("{}/#/instances/{}", origin.0, of.id),
-            size_id: offers.plans.then_some(of.size),
+            instance_type_name: instance_type
+                .map(|instance_type| instance_type.display_name.clone()),
+            browser_url: format!("{}/#/instances/{}", origin.0, instance.id),
+            size_id: offers.plans.then_some(instance.size),
             billing_model: offers.billing.then(|| billing.model.clone()),
             promotion_status: promotion_status(billing),
             promotion_details,
-            cluster_id: of.pinned_to.filter(|_| is_enterprise).map(|id| id.to_string()),
-            billing_cloud_account_id: of.detail.billing.account,
-            marketplace: of.detail.billing.marketplace,
-            admin_api_server_url: of.detail.admin_url,
-            endpoints: of.detail.endpoints,
-            id: of.id,
-            status: of.status,
-            status_reason: of.reason.to_string(),
-            reason_code: of.reason.code().to_owned(),
-            cloud_provider: of.cloud_provider,
-            region: of.region,
-            multi_az: of.multi_az,
-            owner: of.owner,
-            name: of.name,
-            created_at: of.created_at,
-            updated_at: of.updated_at,
-            expires_at: of.expires_at,
-            instance_type: of.instance_type,
-            reauthentication_enabled: of.reauthentication,
+            cluster_id: instance.pinned_to.filter(|_| is_enterprise).map(|id| id.to_string()),
+            billing_cloud_account_id: instance.detail.billing.account,
+            marketplace: instance.detail.billing.marketplace,
+            admin_api_server_url: instance.detail.admin_url,
+            endpoints: instance.detail.endpoints,
+            id: instance.id,
+            status: instance.status,
+            status_reason: instance.reason.to_string(),
+            reason_code: instance.reason.code().to_owned(),
+            cloud_provider: instance.cloud_provider,
+            region: instance.region,
+            multi_az: instance.multi_az,
+            owner: instance.owner,
+            name: instance.name,
+            created_at: instance.created_at,
+            updated_at: instance.updated_at,
+            expires_at: instance.expires_at,
+            instance_type: instance.instance_type,
+            reauthentication_enabled: instance.reauthentication,
         }
     }
 }
@@ -147,26 +148,28 @@ fn promotion_status(billing: &instance::Billing) -> Option<&'static str> {
     (billing.desired != billing.model).then_some("promoting")
 }
 
-fn named_by_kind(kind: &Kind, of: &instance::Instance) -> Map<String, Value> {
+fn named_by_kind(kind: &Kind, instance: &instance::Instance) -> Map<String, Value> {
     let mut fields = Map::new();
-    if let Some(host) = &of.host {
+    if let Some(host) = &instance.host {
         let port = kind.words.host_port.map(|port| format!(":{port}")).unwrap_or_default();
         fields.insert(kind.words.host.clone(), json!(format!("{host}{port}")));
     }
-    // A size that the catalog has no more shows no limits; the instance is there all the same.
-    let size = kind.type_of(&of.instance_type).and_then(|one| one.size(&of.size));
+    // If the catalog no longer has the size, the instance is shown without limits.
+    let size = kind
+        .instance_type(&instance.instance_type)
+        .and_then(|instance_type| instance_type.size(&instance.size));
     if let Some(size) = size {
-        fields.extend(limits(size, of.detail.retention_bytes));
+        fields.extend(limits(size, instance.detail.retention_bytes));
     }
     fields
 }
 
-fn limits(size: &Size, kept_bytes: Option<i64>) -> impl Iterator<Item = (String, Value)> {
+fn limits(size: &Size, retention_bytes: Option<i64>) -> impl Iterator<Item = (String, Value)> {
     size.limits.iter().filter_map(move |limit| {
         let value = match (limit.shown, &limit.value) {
             (Shown::Hidden, _) => return None,
             (Shown::Bytes, LimitValue::Quantity { bytes, .. }) => {
-                json!({"bytes": kept_bytes.unwrap_or(*bytes)})
+                json!({"bytes": retention_bytes.unwrap_or(*bytes)})
             }
             (_, LimitValue::Quantity { text, .. } | LimitValue::Text(text)) => json!(text),
             (_, LimitValue::Number(number)) => json!(number),

@@ -1,4 +1,4 @@
-//! What a kind's API is: its versions and collections, and whether there is room.
+//! Root of a kind's API: versions, collections and capacity status.
 
 use std::collections::BTreeMap;
 
@@ -10,75 +10,75 @@ use utoipa::ToSchema;
 
 use super::Error;
 use super::error::ApiPath;
-use super::place::{fitting, of_region};
-use super::tenant::{Of, Tenant};
+use super::place::{fitting_sizes, types_in_region};
+use super::tenant::{ApiKind, Tenant};
 use crate::caller::Call;
 
 /// The API of a kind.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Api {
-    /// Its name.
+    /// Name.
     id: String,
     /// Always `API`.
     kind: &'static str,
-    /// Where it is.
+    /// Path in this API.
     href: String,
-    /// Its versions.
+    /// API versions.
     versions: Vec<ApiVersion>,
 }
 
 /// A version of an API.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ApiVersion {
-    /// Its name.
+    /// Name.
     id: &'static str,
     /// Always `APIVersion`.
     kind: &'static str,
-    /// Where it is.
+    /// Path in this API.
     href: String,
-    /// The version of the server; empty in the list of versions.
+    /// Server version; empty in the list of versions.
     server_version: &'static str,
-    /// What it has; nothing in the list of versions.
+    /// Collections; null in the list of versions.
     collections: Option<Vec<Collection>>,
 }
 
 /// A collection of an API.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Collection {
-    /// Its name.
+    /// Name.
     id: String,
-    /// Where it is.
+    /// Path in this API.
     href: String,
-    /// What its list is called.
+    /// Kind of the collection's list.
     kind: String,
 }
 
-/// What a kind's API is.
+/// Returns a kind's API.
 #[utoipa::path(get, path = "/api/{api}", tag = "API", params(ApiPath), security(()),
-    responses((status = 200, body = Api, description = "The API"), Error))]
-pub(crate) async fn api_get(Of(kind): Of) -> Answer<Api> {
+    responses((status = 200, body = Api, description = "API"), Error))]
+pub(crate) async fn api_get(ApiKind(kind): ApiKind) -> Answer<Api> {
     let href = format!("/api/{}", kind.api);
     let version = ApiVersion { server_version: "", collections: None, ..version(&kind) };
     Answer(Api { id: kind.api.clone(), kind: "API", href, versions: vec![version] })
 }
 
-/// What a kind's API has.
+/// Returns a version of a kind's API with its collections.
 #[utoipa::path(get, path = "/api/{api}/v1", tag = "API", params(ApiPath), security(()),
-    responses((status = 200, body = ApiVersion, description = "The version"), Error))]
-pub(crate) async fn version_get(Of(kind): Of) -> Answer<ApiVersion> {
+    responses((status = 200, body = ApiVersion, description = "API version"), Error))]
+pub(crate) async fn version_get(ApiKind(kind): ApiKind) -> Answer<ApiVersion> {
     Answer(version(&kind))
 }
 
 fn version(kind: &Kind) -> ApiVersion {
     let offers = &kind.offers;
-    let all = [
+    let collections = [
         (kind.plural.as_str(), format!("{}List", kind.words.object), true),
         ("service_accounts", "ServiceAccountList".to_owned(), offers.service_accounts),
         ("cloud_providers", "CloudProviderList".to_owned(), true),
         ("clusters", "EnterpriseClusterList".to_owned(), offers.enterprise_clusters),
     ];
     let href = format!("/api/{}/v1", kind.api);
-    let offered = all.into_iter().filter(|(_, _, is_offered)| *is_offered);
+    let offered = collections.into_iter().filter(|(_, _, is_offered)| *is_offered);
     let collections = offered.map(|(id, kind, _)| Collection {
         id: id.to_owned(),
         href: format!("{href}/{id}"),
@@ -89,30 +89,31 @@ fn version(kind: &Kind) -> ApiVersion {
     ApiVersion { id: "v1", kind: "APIVersion", href, server_version, collections }
 }
 
-/// Is there room?
+/// Capacity status of a kind.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Room {
-    /// Is every region full?
+pub(crate) struct ServiceStatus {
+    /// Whether every region is full.
     max_capacity_reached: bool,
 }
 
-/// Tells whether there is room for instances, by the kind's name for many.
+/// Returns whether capacity for instances is available, by the plural name of the kind.
 #[utoipa::path(get, path = "/api/{api}/v1/status", tag = "places", params(ApiPath),
-    responses((status = 200, body = BTreeMap<String, Room>, description = "By the name for many"), Error))]
+    responses((status = 200, body = BTreeMap<String, ServiceStatus>, description = "Status by plural name"), Error))]
 pub(crate) async fn status_get(
     Call(app, tenant): Call<Tenant>,
-) -> Result<Answer<BTreeMap<String, Room>>, Error> {
+) -> Result<Answer<BTreeMap<String, ServiceStatus>>, Error> {
     let kind = &tenant.kind;
     tenant.must_offer(kind.offers.status, "status")?;
     let max_capacity_reached = is_full(&mut app.db.read().await?, kind).await?;
-    Ok(Answer(BTreeMap::from([(kind.plural.clone(), Room { max_capacity_reached })])))
+    Ok(Answer(BTreeMap::from([(kind.plural.clone(), ServiceStatus { max_capacity_reached })])))
 }
 
 async fn is_full(read: &mut Read, kind: &Kind) -> Result<bool, Error> {
     for cloud in &kind.clouds {
         for region in &cloud.regions {
-            for instance_type in of_region(kind, region) {
-                if !fitting(read, kind, &cloud.name, region, instance_type).await?.is_empty() {
+            for instance_type in types_in_region(kind, region) {
+                if !fitting_sizes(read, kind, &cloud.name, region, instance_type).await?.is_empty()
+                {
                     return Ok(false);
                 }
             }

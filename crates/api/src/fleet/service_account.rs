@@ -1,5 +1,5 @@
-//! Service accounts: what programs of an organization sign in with. Secrets are shown once, and kept only
-//! as hashes.
+//! Service accounts: credentials for programs of an organization. Secrets are returned once and
+//! stored only as hashes.
 
 use axum::Json as Answer;
 use axum::extract::Path;
@@ -27,128 +27,132 @@ const CLIENT_ID_MAX: usize = 47;
 /// A service account.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ServiceAccount {
-    /// Its id.
+    /// Unique identifier.
     id: String,
     /// Always `ServiceAccount`.
     kind: &'static str,
-    /// Where it is.
+    /// Path in this API.
     href: String,
-    /// What users call it.
+    /// Name.
     name: String,
-    /// What it is for.
+    /// Description.
     #[serde(skip_serializing_if = "String::is_empty")]
     description: String,
-    /// What it signs in as.
+    /// Client ID.
     client_id: String,
-    /// What it signs in with. It is shown only when it is made or made anew.
+    /// Client secret. Returned only on creation and reset.
     #[serde(skip_serializing_if = "Option::is_none")]
     client_secret: Option<String>,
-    /// Whose it is; the same as `created_by`.
+    /// Owner; same as `created_by`.
     owner: String,
-    /// Whose it is, by user name.
+    /// Owner, by username.
     created_by: String,
-    /// When it was made.
+    /// Creation time.
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
 }
 
 impl ServiceAccount {
-    fn new(kind: &Kind, of: accounts::ServiceAccount, secret: Option<String>) -> Self {
+    fn new(kind: &Kind, account: accounts::ServiceAccount, secret: Option<String>) -> Self {
         Self {
             kind: "ServiceAccount",
-            href: format!("/api/{}/v1/service_accounts/{}", kind.api, of.id),
-            id: of.id,
-            name: of.name,
-            description: of.description,
-            client_id: of.client_id,
+            href: format!("/api/{}/v1/service_accounts/{}", kind.api, account.id),
+            id: account.id,
+            name: account.name,
+            description: account.description,
+            client_id: account.client_id,
             client_secret: secret,
-            created_by: of.owner.clone(),
-            owner: of.owner,
-            created_at: of.created_at,
+            created_by: account.owner.clone(),
+            owner: account.owner,
+            created_at: account.created_at,
         }
     }
 }
 
-/// The service accounts of an organization.
+/// Service accounts of an organization.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ServiceAccountList {
     /// Always `ServiceAccountList`.
     kind: &'static str,
-    /// The accounts.
+    /// Accounts.
     items: Vec<ServiceAccount>,
 }
 
-/// A service account as someone asks for it.
+/// A service account to create.
 #[derive(Deserialize, ToSchema)]
 pub(crate) struct NewServiceAccount {
-    /// What it shall be called.
+    /// Name.
     #[serde(default)]
     name: String,
-    /// What it is for.
+    /// Description.
     description: Option<String>,
 }
 
-/// Which account of which API.
+/// Path of a service account.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct AccountPath {
-    /// The API of a kind, such as `kafkas_mgmt`.
+    /// API of a kind, such as `kafkas_mgmt`.
     #[serde(rename = "api")]
     _api: String,
-    /// The account's id, a UUID.
+    /// Service account ID, a UUID.
     id: String,
 }
 
-/// Which account is looked for.
+/// Filter for service accounts.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "describes the query; `Params` reads it")]
-pub(crate) struct ByClient {
-    /// Only the account that signs in as this.
+pub(crate) struct ServiceAccountQuery {
+    /// Filters by client ID.
     client_id: Option<String>,
 }
 
 /// Lists the organization's service accounts.
 #[utoipa::path(get, path = "/api/{api}/v1/service_accounts", tag = "service accounts",
-    params(ApiPath, Paging, ByClient),
-    responses((status = 200, body = ServiceAccountList, description = "One page"), Error))]
+    params(ApiPath, Paging, ServiceAccountQuery),
+    responses((status = 200, body = ServiceAccountList, description = "A page of the list"), Error))]
 pub(crate) async fn service_account_list(
     Call(app, tenant): Call<Tenant>,
     params: Params,
 ) -> Result<Answer<ServiceAccountList>, Error> {
-    offered(&tenant)?;
+    must_be_offered(&tenant)?;
     let mut read = app.db.read().await?;
     let own = tenant.caller.user.organization_id;
     let found = match params.get("client_id") {
         Some(client_id) => {
             check_client_id(client_id)?;
             let found = accounts::find(&mut read, client_id).await?;
-            found.map(|(one, _)| one).filter(|one| one.organization_id == own).into_iter().collect()
+            found
+                .map(|(account, _)| account)
+                .filter(|account| account.organization_id == own)
+                .into_iter()
+                .collect()
         }
         None => {
-            let (size, skip) = params.page()?.of(i64::MAX);
+            let (size, skip) = params.page()?.bounds(i64::MAX);
             accounts::list(&mut read, own, skip, size).await?
         }
     };
-    let items = found.into_iter().map(|one| ServiceAccount::new(&tenant.kind, one, None));
+    let items = found.into_iter().map(|account| ServiceAccount::new(&tenant.kind, account, None));
     Ok(Answer(ServiceAccountList { kind: "ServiceAccountList", items: items.collect() }))
 }
 
-/// Makes a service account. Its secret is shown only in this answer.
+/// Creates a service account. The response is the only one that contains the secret.
 #[utoipa::path(post, path = "/api/{api}/v1/service_accounts", tag = "service accounts",
     params(ApiPath), request_body = NewServiceAccount,
-    responses((status = 202, body = ServiceAccount, description = "Made"), Error))]
+    responses((status = 202, body = ServiceAccount, description = "Created"), Error))]
 pub(crate) async fn service_account_create(
     Call(app, tenant): Call<Tenant>,
     Json(body): Json<NewServiceAccount>,
 ) -> Result<(StatusCode, Answer<ServiceAccount>), Error> {
-    offered(&tenant)?;
+    must_be_offered(&tenant)?;
     check_name(&body.name)?;
     let description = body.description.unwrap_or_default();
     check_description(&description)?;
     let (id, secret) = (entropy::uuid(app.db.entropy()), entropy::secret(app.db.entropy()));
     let mut tx = app.db.begin(tenant.caller.actor()).await?;
-    let made = accounts::ServiceAccount {
+    let created = accounts::ServiceAccount {
         client_id: format!("{PREFIX}{id}"),
         id,
         organization_id: tenant.caller.user.organization_id,
@@ -157,17 +161,17 @@ pub(crate) async fn service_account_create(
         description,
         created_at: tx.now(),
     };
-    let most = app.settings.max_service_accounts;
-    accounts::create(&mut tx, &made, &entropy::hash(&secret), Some(most)).await?;
+    let max = app.settings.max_service_accounts;
+    accounts::create(&mut tx, &created, &entropy::hash(&secret), Some(max)).await?;
     tx.commit().await?;
-    let shown = ServiceAccount::new(&tenant.kind, made, Some(secret));
-    Ok((StatusCode::ACCEPTED, Answer(shown)))
+    let response = ServiceAccount::new(&tenant.kind, created, Some(secret));
+    Ok((StatusCode::ACCEPTED, Answer(response)))
 }
 
-/// One service account; its owner's to see.
+/// Returns a service account. Allowed for its owner.
 #[utoipa::path(get, path = "/api/{api}/v1/service_accounts/{id}", tag = "service accounts",
     params(AccountPath),
-    responses((status = 200, body = ServiceAccount, description = "The account"), Error))]
+    responses((status = 200, body = ServiceAccount, description = "Service account"), Error))]
 pub(crate) async fn service_account_get(
     Call(app, tenant): Call<Tenant>,
     Path(path): Path<AccountPath>,
@@ -179,8 +183,7 @@ pub(crate) async fn service_account_get(
     Ok(Answer(ServiceAccount::new(&tenant.kind, found, None)))
 }
 
-/// Deletes a service account: nobody can sign in with it from now on. Tokens that it has end by themselves,
-/// within ten minutes.
+/// Deletes a service account. Existing tokens expire within ten minutes.
 #[utoipa::path(delete, path = "/api/{api}/v1/service_accounts/{id}", tag = "service accounts",
     params(AccountPath), responses((status = 204, description = "Deleted"), Error))]
 pub(crate) async fn service_account_delete(
@@ -194,10 +197,10 @@ pub(crate) async fn service_account_delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Gives a service account another secret, which is shown only in this answer.
+/// Resets the secret of a service account. The response is the only one that contains it.
 #[utoipa::path(post, path = "/api/{api}/v1/service_accounts/{id}/reset_credentials",
     tag = "service accounts", params(AccountPath),
-    responses((status = 200, body = ServiceAccount, description = "With its new secret"), Error))]
+    responses((status = 200, body = ServiceAccount, description = "Service account with its new secret"), Error))]
 pub(crate) async fn service_account_reset(
     Call(app, tenant): Call<Tenant>,
     Path(path): Path<AccountPath>,
@@ -210,12 +213,12 @@ pub(crate) async fn service_account_reset(
     Ok(Answer(ServiceAccount::new(&tenant.kind, found, Some(secret))))
 }
 
-fn offered(tenant: &Tenant) -> Result<(), Error> {
+fn must_be_offered(tenant: &Tenant) -> Result<(), Error> {
     tenant.must_offer(tenant.kind.offers.service_accounts, "service accounts")
 }
 
 async fn find(app: &App, tenant: &Tenant, id: &str) -> Result<accounts::ServiceAccount, Error> {
-    offered(tenant)?;
+    must_be_offered(tenant)?;
     if !is_uuid(id) {
         return Err(Error::new(40, "The id of a service account is a UUID."));
     }
@@ -244,11 +247,11 @@ fn check_name(name: &str) -> Result<(), Error> {
         return Err(Error::new(34, format!("name: at most {NAME_MAX} characters are allowed.")));
     }
     if length == 0 {
-        return Err(Error::new(33, "name: at least 1 character is needed."));
+        return Err(Error::new(33, "name: must have at least 1 character."));
     }
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    let begins = name.starts_with(|c: char| c.is_ascii_lowercase());
-    if begins && name.chars().all(allowed) && !name.ends_with('-') {
+    let starts_with_letter = name.starts_with(|c: char| c.is_ascii_lowercase());
+    if starts_with_letter && name.chars().all(allowed) && !name.ends_with('-') {
         return Ok(());
     }
     Err(Error::new(38, "name: only a-z, 0-9 and -, beginning with a letter, not ending with -."))
@@ -260,7 +263,7 @@ fn check_description(text: &str) -> Result<(), Error> {
     if !text.chars().all(allowed) {
         return Err(Error::new(
             39,
-            "description: only letters, digits, blanks and . , - are allowed.",
+            "description: only letters, digits, spaces and . , - are allowed.",
         ));
     }
     if text.chars().count() > DESCRIPTION_MAX {

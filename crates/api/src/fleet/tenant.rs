@@ -1,4 +1,4 @@
-//! Which kind's API is called, and by whom.
+//! Extractors: the kind whose API is called, and the caller.
 
 use std::sync::Arc;
 
@@ -11,19 +11,19 @@ use super::Error;
 use crate::caller::Caller;
 use crate::{App, Problem};
 
-/// The kind whose API is called, by whomever.
-pub(crate) struct Of(pub(crate) Arc<Kind>);
+/// The kind whose API is called.
+pub(crate) struct ApiKind(pub(crate) Arc<Kind>);
 
-/// Somebody who is signed in and may have instances, and the kind whose API is called.
+/// An authenticated caller who may own instances, and the kind whose API is called.
 pub(crate) struct Tenant {
-    /// The kind.
+    /// Kind.
     pub(crate) kind: Arc<Kind>,
-    /// Who.
+    /// Caller.
     pub(crate) caller: Caller,
 }
 
 impl Tenant {
-    /// Fails with 404 unless the kind has this call.
+    /// Fails with 404 unless the kind offers this endpoint.
     pub(crate) fn must_offer(&self, is_offered: bool, what: &str) -> Result<(), Error> {
         if is_offered {
             return Ok(());
@@ -32,7 +32,7 @@ impl Tenant {
     }
 }
 
-impl FromRequestParts<App> for Of {
+impl FromRequestParts<App> for ApiKind {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Response> {
@@ -46,25 +46,25 @@ impl FromRequestParts<App> for Tenant {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Response> {
-        let Of(kind) = Of::from_request_parts(parts, app).await?;
+        let ApiKind(kind) = ApiKind::from_request_parts(parts, app).await?;
         let caller =
             Caller::from_request_parts(parts, app).await.map_err(IntoResponse::into_response)?;
-        admitted(app, &caller).await.map_err(IntoResponse::into_response)?;
-        // Only who is signed in learns what there is and what not.
+        must_not_be_denied(app, &caller).await.map_err(IntoResponse::into_response)?;
+        // Only authenticated callers learn which paths exist.
         if parameter(parts, app, "plural").await.is_some_and(|plural| plural != kind.plural) {
-            return Err(Error::nothing_here(parts.uri.path()).into_response());
+            return Err(Error::path_not_found(parts.uri.path()).into_response());
         }
         Ok(Self { kind, caller })
     }
 }
 
-/// Fails if the caller may not have instances at all.
-async fn admitted(app: &App, caller: &Caller) -> Result<(), Error> {
+/// Fails if the caller may not own instances.
+async fn must_not_be_denied(app: &App, caller: &Caller) -> Result<(), Error> {
     let mut read = app.db.read().await?;
     if app.rules.is_denied(&mut read, &caller.user.username).await? {
         return Err(Error::new(
             4,
-            format!("User '{}' is denied this service.", caller.user.username),
+            format!("User '{}' is on the deny list of this service.", caller.user.username),
         ));
     }
     Ok(())

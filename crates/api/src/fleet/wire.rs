@@ -1,4 +1,4 @@
-//! What all calls of the family have in common on the wire: the operation's id, parameters, pages.
+//! Conventions of all fleet endpoints: operation ID, query parameters and paging.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use super::Error;
 use crate::Problem;
 
 const OPERATION_ID: HeaderName = HeaderName::from_static("x-operation-id");
-/// The largest page, and what a larger one is replaced by.
+/// Maximum page size; replaces larger values.
 const MAX_SIZE: i64 = 65_500;
 
-/// Lets pages of other origins call.
+/// Allows requests from other origins.
 pub(super) fn cors() -> CorsLayer {
     CorsLayer::new()
         .allow_origin(Any)
@@ -28,7 +28,7 @@ pub(super) fn cors() -> CorsLayer {
         .vary(Vec::<HeaderName>::new())
 }
 
-/// Writes an error out, if the response is one, and the headers that every answer has.
+/// Renders an error, if the response is one, and sets the common headers.
 pub(crate) fn finish(response: &mut Response, kind: &Kind, operation_id: &str) {
     let id = HeaderValue::from_str(operation_id).expect("an id is made of letters and digits");
     let headers = response.headers_mut();
@@ -39,14 +39,14 @@ pub(crate) fn finish(response: &mut Response, kind: &Kind, operation_id: &str) {
     }
 }
 
-/// What went wrong, if anything.
+/// Returns the error of a response, if any.
 fn error(response: &mut Response) -> Option<Error> {
     let extensions = response.extensions_mut();
-    let ours = extensions.remove::<Error>();
-    let error = ours.or_else(|| extensions.remove::<Problem>().map(Error::from));
+    let fleet_error = extensions.remove::<Error>();
+    let error = fleet_error.or_else(|| extensions.remove::<Problem>().map(Error::from));
     let is_written = response.headers().get(header::CONTENT_TYPE).is_some_and(|v| v == JSON);
     let status = response.status();
-    error.or_else(|| (status.as_u16() >= 400 && !is_written).then(|| Error::of_status(status)))
+    error.or_else(|| (status.as_u16() >= 400 && !is_written).then(|| Error::from_status(status)))
 }
 
 const JSON: &str = "application/json";
@@ -54,7 +54,7 @@ const JSON: &str = "application/json";
 fn write_error(response: &mut Response, kind: &Kind, error: &Error, operation_id: &str) {
     let mut operation = Some(operation_id.to_owned());
     if error.is_unauthenticated() {
-        // Who is not known gets no id: nothing was begun.
+        // Unauthenticated callers get no operation ID: no operation was started.
         operation = None;
         response.headers_mut().remove(&OPERATION_ID);
         let realm = format!("Bearer realm=\"{}/v1\"", kind.error_prefix);
@@ -68,7 +68,7 @@ fn write_error(response: &mut Response, kind: &Kind, error: &Error, operation_id
     *response.body_mut() = body.into();
 }
 
-/// The query. Of a parameter that is given twice, the first counts; an empty one counts as left out.
+/// Query parameters. The first value of a repeated parameter counts; empty values are ignored.
 pub(crate) struct Params(Vec<(String, String)>);
 
 impl<S: Send + Sync> FromRequestParts<S> for Params {
@@ -77,36 +77,36 @@ impl<S: Send + Sync> FromRequestParts<S> for Params {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Response> {
         let unreadable = |reason: &str| Error::unreadable(reason).into_response();
         let Query(all) = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri)
-            .map_err(|_| unreadable("The query can't be read."))?;
+            .map_err(|_| unreadable("The query string is malformed."))?;
         let is_bad = |(name, value): &(String, String)| {
             name.chars().chain(value.chars()).any(char::is_control)
         };
         if all.iter().any(is_bad) {
-            return Err(unreadable("The query must not have control characters."));
+            return Err(unreadable("The query must not contain control characters."));
         }
         Ok(Self(all))
     }
 }
 
 impl Params {
-    /// The value of a parameter.
+    /// Returns the value of a parameter.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
         found.filter(|value| !value.is_empty())
     }
 
-    /// All values of a parameter that may be given several times.
+    /// Returns all values of a repeatable parameter.
     pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         let named = self.0.iter().filter(move |(key, _)| key == name);
         named.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
     }
 
-    /// Fails unless the caller knows that it has to wait: `async` is exactly `true`.
+    /// Fails unless `async` is exactly `true`: the caller must accept asynchronous processing.
     pub(crate) fn must_be_async(&self) -> Result<(), Error> {
         if self.get("async") == Some("true") { Ok(()) } else { Err(Error::new(103, "")) }
     }
 
-    /// Which page is wanted.
+    /// Returns the requested page.
     pub(crate) fn page(&self) -> Result<Page, Error> {
         let page = self.number("page", 1)?;
         let size = self.number("size", 100)?;
@@ -125,29 +125,29 @@ impl Params {
     }
 }
 
-/// Which part of a list is wanted.
+/// Paging parameters.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "describes the query; `Params` reads it")]
 pub(crate) struct Paging {
-    /// Which page, from 1.
+    /// Page number, starting at 1.
     #[param(minimum = 0, default = 1)]
     page: Option<i64>,
-    /// How many items a page has; what is negative or too large counts as 65500.
+    /// Page size; negative or too large values are replaced by 65500.
     #[param(default = 100)]
     size: Option<i64>,
 }
 
-/// That the caller knows that it has to wait.
+/// Marker of asynchronous requests.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "describes the query; `Params` reads it")]
 pub(crate) struct Async {
-    /// Must be `true`: follow the status to see when it is done.
+    /// Must be `true`: the operation is asynchronous.
     r#async: bool,
 }
 
-/// A page of a list, as it was asked for.
+/// Requested page of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Page {
     page: i64,
@@ -155,8 +155,8 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// How many items a page has at most, and how many come before this one.
-    pub(crate) fn of(self, total: i64) -> (i64, i64) {
+    /// Returns the page size and the number of items before this page.
+    pub(crate) fn bounds(self, total: i64) -> (i64, i64) {
         let size = self.size.min(total);
         (size, (self.page - 1).max(0).saturating_mul(size))
     }
@@ -165,32 +165,32 @@ impl Page {
 /// A page of a list.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct List<T> {
-    /// What it is a list of.
+    /// Kind of the list.
     kind: String,
-    /// Which page this is, as asked for.
+    /// Page number, as requested.
     page: i64,
-    /// How many items a page has, and not more than there are in all.
+    /// Page size, capped by the total.
     size: i64,
-    /// How many items there are in all.
+    /// Total number of items.
     total: i64,
     /// The items.
     items: Vec<T>,
 }
 
 impl<T> List<T> {
-    /// A page of a list with `total` items.
+    /// Creates a page of a list with `total` items.
     pub(crate) fn new(kind: &str, items: Vec<T>, page: Page, total: i64) -> Self {
-        let (size, _) = page.of(total);
+        let (size, _) = page.bounds(total);
         Self { kind: kind.to_owned(), page: page.page, size, total, items }
     }
 
-    /// All items on one page.
+    /// Creates a page with all items.
     pub(crate) fn all(kind: &str, items: Vec<T>) -> Self {
         let total = count(&items);
         Self { kind: kind.to_owned(), page: 1, size: total, total, items }
     }
 
-    /// A page of what is all here; the last page, and what is beyond, is the whole list.
+    /// Creates a page from all items; the last page, and any beyond, is the whole list.
     pub(super) fn part(kind: &str, items: Vec<T>, page: &Page) -> Self {
         let total = count(&items);
         let start = (page.page - 1).max(0).saturating_mul(page.size);
@@ -210,14 +210,14 @@ fn count<T>(items: &[T]) -> i64 {
     i64::try_from(items.len()).unwrap_or(i64::MAX)
 }
 
-/// Where browsers find this server, as the caller calls it.
+/// Origin of this server as the caller addresses it.
 pub(crate) struct Origin(pub(crate) String);
 
 impl<S: Send + Sync> FromRequestParts<S> for Origin {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Response> {
-        let scheme = text(&parts.headers, "x-forwarded-proto").filter(|one| *one == "https");
+        let scheme = text(&parts.headers, "x-forwarded-proto").filter(|scheme| *scheme == "https");
         let host = text(&parts.headers, "host").unwrap_or("localhost");
         Ok(Self(format!("{}://{host}", scheme.unwrap_or("http"))))
     }
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_as_they_are_asked_for() {
+    fn page_parameters_are_parsed_with_defaults() {
         for (query, expected) in [
             ("", Some((1, 100))),
             ("page=&size=", Some((1, 100))),
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_not_larger_than_the_list_and_its_offset_goes_by_that() {
+    fn page_size_is_capped_by_the_total_and_determines_the_offset() {
         for (page, size, total, expected) in [
             (1, 100, 3, (3, 0)),
             (2, 100, 3, (3, 3)),
@@ -268,12 +268,12 @@ mod tests {
             (5, 2, 0, (0, 0)),
             (i64::MAX, 65_500, i64::MAX, (65_500, i64::MAX)),
         ] {
-            assert_eq!(Page { page, size }.of(total), expected, "{page} {size} {total}");
+            assert_eq!(Page { page, size }.bounds(total), expected, "{page} {size} {total}");
         }
     }
 
     #[test]
-    fn the_last_part_of_a_list_that_is_all_here_is_the_whole_list() {
+    fn last_page_of_a_complete_list_is_the_whole_list() {
         let part = |page, size| {
             let part = List::part("L", (1..=5).collect(), &Page { page, size });
             (part.items, part.size, part.total)

@@ -1,16 +1,16 @@
-//! From one billing model to another.
+//! Promotion of an instance from one billing model to another.
 
 use model::instance::{Billing, Charge, Instance};
 use model::kind::Kind;
-use model::quota::{self, Asked};
+use model::quota::{self, Request};
 use store::{Scope, Tx};
 
-use super::Refused;
+use super::CreateError;
 use super::organization_holder;
 use crate::App;
 use crate::caller::Caller;
 
-/// How an instance shall be paid for.
+/// Requested billing of an instance.
 #[derive(Debug, Clone)]
 pub(crate) struct Promotion {
     pub(crate) model: String,
@@ -18,7 +18,7 @@ pub(crate) struct Promotion {
     pub(crate) account: Option<String>,
 }
 
-/// Promotes an instance that was checked. When its new account can't bear it, that is written down.
+/// Promotes a validated instance. Records the failure if the new account has insufficient quota.
 pub(crate) async fn promote(
     app: &App,
     mut tx: Tx,
@@ -26,31 +26,31 @@ pub(crate) async fn promote(
     kind: &Kind,
     mut instance: Instance,
     to: &Promotion,
-) -> Result<(), Refused> {
-    let (id, wanted) = (instance.id, billing(&instance, to));
-    let refusal = match charge(app, &mut tx, caller, kind, &instance, to).await? {
+) -> Result<(), CreateError> {
+    let (id, desired) = (instance.id, billing(&instance, to));
+    let failure = match charge(app, &mut tx, caller, kind, &instance, to).await? {
         Err(denied) => denied,
         Ok((charge, limit)) => {
-            let done = store::instance::promotion::promote(
+            let promoted = store::instance::promotion::promote(
                 &mut tx,
                 &mut instance,
-                wanted.clone(),
+                desired.clone(),
                 charge,
                 limit,
             );
-            match done.await {
+            match promoted.await {
                 Ok(()) => return Ok(tx.commit().await?),
                 Err(error @ store::Error::Limit { .. }) => error.to_string(),
                 Err(error) => return Err(error.into()),
             }
         }
     };
-    // What was begun is undone: nothing but the failure is kept.
+    // Roll back everything else: only the failure is recorded.
     drop(tx);
     let mut tx = app.db.begin(caller.actor()).await?;
-    let mut instance = store::instance::take(&mut tx, Scope::All, id).await?;
-    let failure = Some(refusal);
-    instance.detail.billing = Billing { model: instance.detail.billing.model, failure, ..wanted };
+    let mut instance = store::instance::lock(&mut tx, Scope::All, id).await?;
+    let failure = Some(failure);
+    instance.detail.billing = Billing { model: instance.detail.billing.model, failure, ..desired };
     store::instance::save(&mut tx, &mut instance, "promotion_failed").await?;
     Ok(tx.commit().await?)
 }
@@ -65,7 +65,7 @@ fn billing(instance: &Instance, to: &Promotion) -> Billing {
     }
 }
 
-/// Who will be charged, or why nobody can be.
+/// Returns the quota account to charge and its limit, or the reason why it is denied.
 async fn charge(
     app: &App,
     tx: &mut Tx,
@@ -73,13 +73,13 @@ async fn charge(
     kind: &Kind,
     instance: &Instance,
     to: &Promotion,
-) -> Result<Result<(Charge, Option<i64>), String>, Refused> {
+) -> Result<Result<(Charge, Option<i64>), String>, CreateError> {
     let owner = (instance.organization_id, instance.detail.foreign_organization.as_deref());
     let entitled = app.rules.entitled(tx, owner.0, owner.1, &instance.owner).await?;
     let plan = format!("{}.{}", instance.instance_type, instance.size);
-    let asked = Asked { plan: Some(&plan), billing_model: Some(&to.model), cluster: false };
+    let request = Request { plan: Some(&plan), billing_model: Some(&to.model), cluster: false };
     let grants = entitled.grants.as_deref();
-    let choice = match quota::choose(kind, grants, entitled.is_limited, tx.now(), &asked) {
+    let choice = match quota::choose(kind, grants, entitled.is_limited, tx.now(), &request) {
         Ok(choice) => choice,
         Err(denied) => return Ok(Err(denied.to_string())),
     };

@@ -1,4 +1,4 @@
-//! Clusters, as the Kargo API has them: the organization's own, gone as soon as they are deleted.
+//! Clusters in the Kargo API: only the organization's own; hidden once their deletion is requested.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use axum::Json as Answer;
 use axum::extract::Path;
 use axum::http::StatusCode;
 use model::cluster::{self, NewCluster, Provider, Settings, Status};
-use model::reason::Coded as _;
+use model::reason::StatusReason as _;
 use model::{ClusterId, Resources, Time};
 use serde::{Deserialize, Serialize};
 use store::Read;
@@ -16,15 +16,15 @@ use wire::amount::{Amount, Capacity, capacities};
 use crate::Problem;
 use crate::body::Json;
 use crate::caller::{Call, Caller};
-use crate::page::{Numbered, NumberedList, Query, id};
+use crate::page::{NumberedList, NumberedPageQuery, Query, id};
 
 /// A cluster to create.
 #[derive(Deserialize, ToSchema)]
 #[schema(as = KargoNewCluster)]
-pub(crate) struct Wanted {
-    /// Its name.
+pub(crate) struct ClusterRequest {
+    /// Name.
     cluster_name: String,
-    /// How much it has of each resource type.
+    /// Capacity by resource type.
     #[schema(value_type = BTreeMap<String, Amount>)]
     resource: Resources,
 }
@@ -32,32 +32,31 @@ pub(crate) struct Wanted {
 /// A cluster.
 #[derive(Serialize, ToSchema)]
 #[schema(as = KargoCluster)]
-pub(crate) struct Shown {
-    /// Its id.
+pub(crate) struct ClusterResponse {
+    /// Unique identifier.
     #[schema(value_type = String)]
     id: ClusterId,
-    /// Its name.
+    /// Name.
     cluster_name: String,
-    /// Where it is on its way: `accepted`, `provisioning`, `provisioned`, `waiting_for_agent`,
-    /// `ready`, `failed`.
+    /// One of `accepted`, `provisioning`, `provisioned`, `waiting_for_agent`, `ready`, `failed`.
     #[schema(value_type = String)]
     status: Status,
-    /// Why it has that status; empty if there is nothing to add.
+    /// Human-readable reason for the status; empty when there is nothing to add.
     status_reason: String,
-    /// The code of that reason, such as `InsufficientCapacity`.
+    /// Machine-readable reason code, such as `InsufficientCapacity`.
     reason_code: String,
-    /// How much it has of each resource type.
+    /// Capacity by resource type.
     resource: BTreeMap<String, Capacity>,
-    /// How many deployments are on it or wait for it.
+    /// Number of deployments that run on the cluster or are pinned to it.
     deployments: i64,
-    /// Who made it: `user:<id>` or `server`.
+    /// Creator: `user:<id>` or `server`.
     created_by: String,
-    /// When it was made.
+    /// Creation time.
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
 }
 
-impl From<cluster::Cluster> for Shown {
+impl From<cluster::Cluster> for ClusterResponse {
     fn from(c: cluster::Cluster) -> Self {
         Self {
             id: c.id,
@@ -73,83 +72,83 @@ impl From<cluster::Cluster> for Shown {
     }
 }
 
-/// The cluster of that id, unless it is deleted or not the caller's to see.
+/// Returns the cluster with this ID, unless it is being deleted or not visible to the caller.
 pub(super) async fn find(
     read: &mut Read,
     caller: &Caller,
     text: &str,
 ) -> Result<cluster::Cluster, Problem> {
     let found = store::cluster::get(read, caller.own(), id("cluster", text)?).await?;
-    if found.status.is_leaving() {
+    if found.status.is_deleting() {
         return Err(Problem::not_found("cluster", text));
     }
     Ok(found)
 }
 
 /// Lists the organization's clusters.
-#[utoipa::path(get, path = "/cluster/", tag = "cluster", params(Numbered),
-    responses((status = 200, body = NumberedList<Shown>, description = "One page"), Problem))]
+#[utoipa::path(get, path = "/cluster/", tag = "cluster", params(NumberedPageQuery),
+    responses((status = 200, body = NumberedList<ClusterResponse>, description = "A page of the list"), Problem))]
 pub(crate) async fn cluster_list(
     Call(app, caller): Call,
-    Query(numbered): Query<Numbered>,
-) -> Result<Answer<NumberedList<Shown>>, Problem> {
-    let page = numbered.page()?;
+    Query(query): Query<NumberedPageQuery>,
+) -> Result<Answer<NumberedList<ClusterResponse>>, Problem> {
+    let page = query.page()?;
     let filter = store::cluster::Filter { only_own: true, ..store::cluster::Filter::default() };
     let mut read = app.db.read().await?;
     let total = store::cluster::count(&mut read, caller.own(), &filter).await?;
     let found = store::cluster::list(&mut read, caller.own(), &filter, &page).await?;
-    let items = found.into_iter().map(Shown::from).collect();
+    let items = found.into_iter().map(ClusterResponse::from).collect();
     Ok(Answer(NumberedList::new(items, &page, total)))
 }
 
-/// Creates a cluster with resources. They can't be changed by users afterwards.
-#[utoipa::path(put, path = "/cluster/", tag = "cluster", request_body = Wanted,
-    responses((status = 201, body = Shown, description = "Created"), Problem))]
+/// Creates a cluster with resources. Users cannot change them afterwards.
+#[utoipa::path(put, path = "/cluster/", tag = "cluster", request_body = ClusterRequest,
+    responses((status = 201, body = ClusterResponse, description = "Created"), Problem))]
 pub(crate) async fn cluster_create(
     Call(app, caller): Call,
-    Json(wanted): Json<Wanted>,
-) -> Result<(StatusCode, Answer<Shown>), Problem> {
+    Json(request): Json<ClusterRequest>,
+) -> Result<(StatusCode, Answer<ClusterResponse>), Problem> {
     let new = NewCluster {
-        name: wanted.cluster_name,
+        name: request.cluster_name,
         provider: Provider::Local,
         settings: Settings::None,
         cloud_provider: "local".into(),
         region: "local".into(),
         labels: BTreeMap::new(),
-        capacity: wanted.resource,
+        capacity: request.resource,
         nodes: Vec::new(),
     };
     let new = new.check(["cluster_name", "resource"])?;
     let mut tx = app.db.begin(caller.actor()).await?;
-    let made = store::cluster::create(&mut tx, Some(caller.user.organization_id), &new).await?;
+    let created = store::cluster::create(&mut tx, Some(caller.user.organization_id), &new).await?;
     tx.commit().await?;
-    Ok((StatusCode::CREATED, Answer(made.into())))
+    Ok((StatusCode::CREATED, Answer(created.into())))
 }
 
-/// Shows a cluster: what it has of each resource, and how much of it is used.
+/// Returns a cluster with its total and used resources.
 #[utoipa::path(get, path = "/cluster/{id}/", tag = "cluster",
-    params(("id" = String, Path, description = "Its id")),
-    responses((status = 200, body = Shown, description = "The cluster"), Problem))]
+    params(("id" = String, Path, description = "Cluster ID")),
+    responses((status = 200, body = ClusterResponse, description = "The cluster"), Problem))]
 pub(crate) async fn cluster_show(
     Call(app, caller): Call,
     Path(text): Path<String>,
-) -> Result<Answer<Shown>, Problem> {
+) -> Result<Answer<ClusterResponse>, Problem> {
     let found = find(&mut app.db.read().await?, &caller, &text).await?;
     Ok(Answer(found.into()))
 }
 
-/// Deletes a cluster, if there are no deployments for it.
+/// Deletes a cluster. Fails while the cluster has deployments.
 #[utoipa::path(delete, path = "/cluster/{id}/", tag = "cluster",
-    params(("id" = String, Path, description = "Its id")),
-    responses((status = 202, body = Shown, description = "Gone"), Problem))]
+    params(("id" = String, Path, description = "Cluster ID")),
+    responses((status = 202, body = ClusterResponse, description = "Deletion accepted"), Problem))]
 pub(crate) async fn cluster_delete(
     Call(app, caller): Call,
     Path(text): Path<String>,
-) -> Result<(StatusCode, Answer<Shown>), Problem> {
+) -> Result<(StatusCode, Answer<ClusterResponse>), Problem> {
     let mut tx = app.db.begin(caller.actor()).await?;
     let found = find(&mut tx, &caller, &text).await?;
     caller.may_change(&found)?;
-    let leaving = store::cluster::request_delete(&mut tx, &found, false).await?;
+    let deleting = store::cluster::request_delete(&mut tx, &found, false).await?;
     tx.commit().await?;
-    Ok((StatusCode::ACCEPTED, Answer(leaving.into())))
+    Ok((StatusCode::ACCEPTED, Answer(deleting.into())))
 }

@@ -1,4 +1,4 @@
-//! Deployments, as the Kargo API has them: to a particular cluster.
+//! Deployments in the Kargo API: each is pinned to a cluster.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +7,7 @@ use axum::Json as Answer;
 use axum::extract::Path;
 use axum::http::StatusCode;
 use model::deployment::{self, NewDeployment, Spec, Status};
-use model::reason::Coded as _;
+use model::reason::StatusReason as _;
 use model::{ClusterId, DeploymentId, Resources, Time};
 use serde::{Deserialize, Serialize};
 use store::Page;
@@ -19,43 +19,43 @@ use super::cluster::find;
 use crate::Problem;
 use crate::body::Json;
 use crate::caller::Call;
-use crate::page::{Numbered, NumberedList, Query, id};
-use crate::platform::deployment::must_be_users_own;
+use crate::page::{NumberedList, NumberedPageQuery, Query, id};
+use crate::platform::deployment::must_not_belong_to_instance;
 
-/// How many deployments are deleted in one transaction.
+/// Number of deployments deleted in one transaction.
 const BATCH: i64 = 100;
 
 /// A deployment to create.
 #[derive(Deserialize, ToSchema)]
 #[schema(as = KargoNewDeployment)]
-pub(crate) struct Wanted {
-    /// The cluster's id; a number is accepted too.
+pub(crate) struct DeploymentRequest {
+    /// Cluster ID; numbers are accepted as well.
     #[schema(value_type = String)]
     cluster_id: TextOrNumber,
-    /// What each replica needs.
+    /// Resources of each replica.
     #[schema(value_type = BTreeMap<String, Amount>)]
     resource: Resources,
-    /// The image; without one the deployment only holds its resources.
+    /// Container image; without one, the deployment only reserves resources.
     image: Option<String>,
-    /// The same as `image`.
+    /// Alias of `image`.
     docker_path: Option<String>,
-    /// Made from the image when it is left out.
+    /// Name; derived from the image if omitted.
     name: Option<String>,
-    /// Higher goes first, and may make lower ones yield.
+    /// Priority. Higher values are placed first and may preempt lower ones.
     priority: Option<i64>,
     /// Environment variables.
     env: Option<BTreeMap<String, String>>,
-    /// What to run instead of the image's own command.
+    /// Command that replaces the image's command.
     command: Option<Vec<String>>,
-    /// The ports that it listens on.
+    /// Ports that the container listens on.
     ports: Option<Vec<u16>>,
-    /// How many run, from 1 to 1000; 1 when it is left out.
+    /// Number of replicas, from 1 to 1000; defaults to 1.
     replicas: Option<u32>,
 }
 
-/// An id, which older clients send as a number.
+/// An ID, which older clients send as a number.
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "an id, as text or as a number")]
+#[serde(untagged, expecting = "an ID, as text or as a number")]
 enum TextOrNumber {
     Text(String),
     Number(u64),
@@ -73,43 +73,44 @@ impl fmt::Display for TextOrNumber {
 /// A deployment.
 #[derive(Serialize, ToSchema)]
 #[schema(as = KargoDeployment)]
-pub(crate) struct Shown {
-    /// Its id.
+pub(crate) struct DeploymentResponse {
+    /// Unique identifier.
     #[schema(value_type = String)]
     id: DeploymentId,
-    /// Where it is, or must go.
+    /// Cluster that hosts the deployment or that it is pinned to.
     #[schema(value_type = Option<String>)]
     cluster_id: Option<ClusterId>,
-    /// Its name.
+    /// Name.
     name: String,
-    /// What it runs; without one it only holds its capacity.
+    /// Container image; without one, the deployment only reserves capacity.
     image: Option<String>,
-    /// The same as `image`.
+    /// Alias of `image`.
     docker_path: Option<String>,
-    /// What each replica needs.
+    /// Resources of each replica.
     #[schema(value_type = BTreeMap<String, f64>)]
     resource: Resources,
-    /// How many run.
+    /// Number of replicas.
     replicas: u32,
-    /// Higher goes first, and may make lower ones yield.
+    /// Priority. Higher values are placed first and may preempt lower ones.
     priority: i64,
-    /// `queued`, `scheduled`, `starting`, `running`, `preempted`, `failed`, `completed`, `deleting`.
+    /// One of `queued`, `scheduled`, `starting`, `running`, `preempted`, `failed`, `completed`,
+    /// `deleting`.
     #[schema(value_type = String)]
     status: Status,
-    /// Why it has that status; empty if there is nothing to add.
+    /// Human-readable reason for the status; empty when there is nothing to add.
     status_reason: String,
-    /// The code of that reason, such as `InsufficientCapacity`.
+    /// Machine-readable reason code, such as `InsufficientCapacity`.
     reason_code: String,
-    /// Where it can be reached.
+    /// Addresses where it can be reached.
     endpoints: Vec<String>,
-    /// Who made it: `user:<id>` or `server`.
+    /// Creator: `user:<id>` or `server`.
     created_by: String,
-    /// When it was made.
+    /// Creation time.
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
 }
 
-impl From<deployment::Deployment> for Shown {
+impl From<deployment::Deployment> for DeploymentResponse {
     fn from(d: deployment::Deployment) -> Self {
         Self {
             id: d.id,
@@ -130,84 +131,84 @@ impl From<deployment::Deployment> for Shown {
     }
 }
 
-/// Which deployments are wanted.
+/// Filter for deployments.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Wants {
-    /// Only those of this cluster.
+pub(crate) struct DeploymentQuery {
+    /// Filters by cluster.
     cluster_id: Option<String>,
-    /// Only this one.
+    /// Filters by ID.
     id: Option<String>,
 }
 
-/// Which cluster's deployments shall go.
+/// Cluster whose deployments to delete.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct OfCluster {
-    /// The cluster's id.
+pub(crate) struct ClusterQuery {
+    /// Cluster ID.
     #[serde(rename = "clusterId", alias = "cluster_id")]
     cluster: Option<String>,
 }
 
-/// What was taken down.
+/// Result of a bulk deletion.
 #[derive(Serialize, ToSchema)]
 #[schema(as = KargoDeleted)]
 pub(crate) struct Deleted {
-    /// How many deployments.
+    /// Number of deleted deployments.
     deleted: usize,
-    /// Which deployments.
+    /// IDs of the deleted deployments.
     #[schema(value_type = Vec<String>)]
     ids: Vec<DeploymentId>,
 }
 
 /// Lists the organization's deployments.
-#[utoipa::path(get, path = "/deployment/", tag = "deployment", params(Wants, Numbered),
-    responses((status = 200, body = NumberedList<Shown>, description = "One page"), Problem))]
+#[utoipa::path(get, path = "/deployment/", tag = "deployment", params(DeploymentQuery, NumberedPageQuery),
+    responses((status = 200, body = NumberedList<DeploymentResponse>, description = "A page of the list"), Problem))]
 pub(crate) async fn deployment_list(
     Call(app, caller): Call,
-    Query(wants): Query<Wants>,
-    Query(numbered): Query<Numbered>,
-) -> Result<Answer<NumberedList<Shown>>, Problem> {
-    let page = numbered.page()?;
-    let cluster = wants.cluster_id.map(|text| text.trim().parse()).transpose();
-    let id = wants.id.map(|text| text.trim().parse()).transpose();
+    Query(filter_query): Query<DeploymentQuery>,
+    Query(query): Query<NumberedPageQuery>,
+) -> Result<Answer<NumberedList<DeploymentResponse>>, Problem> {
+    let page = query.page()?;
+    let cluster = filter_query.cluster_id.map(|text| text.trim().parse()).transpose();
+    let id = filter_query.id.map(|text| text.trim().parse()).transpose();
     let (Ok(cluster), Ok(id)) = (cluster, id) else {
-        // What is no id names nothing.
+        // An invalid ID matches nothing.
         return Ok(Answer(NumberedList::new(Vec::new(), &page, 0)));
     };
     let filter = Filter { id, cluster, ..Filter::default() };
     let mut read = app.db.read().await?;
     let total = store::deployment::count(&mut read, caller.own(), &filter).await?;
     let found = store::deployment::list(&mut read, caller.own(), &filter, &page).await?;
-    let items = found.into_iter().map(Shown::from).collect();
+    let items = found.into_iter().map(DeploymentResponse::from).collect();
     Ok(Answer(NumberedList::new(items, &page, total)))
 }
 
-/// Creates a deployment for a cluster. It runs as soon as there is room.
-#[utoipa::path(put, path = "/deployment/", tag = "deployment", request_body = Wanted,
-    responses((status = 201, body = Shown, description = "Created"), Problem))]
+/// Creates a deployment on a cluster. It starts as soon as capacity is free.
+#[utoipa::path(put, path = "/deployment/", tag = "deployment", request_body = DeploymentRequest,
+    responses((status = 201, body = DeploymentResponse, description = "Created"), Problem))]
 pub(crate) async fn deployment_create(
     Call(app, caller): Call,
-    Json(wanted): Json<Wanted>,
-) -> Result<(StatusCode, Answer<Shown>), Problem> {
-    let on = wanted.cluster_id.to_string();
-    let new = wanted.checked()?;
+    Json(request): Json<DeploymentRequest>,
+) -> Result<(StatusCode, Answer<DeploymentResponse>), Problem> {
+    let cluster_id = request.cluster_id.to_string();
+    let new = request.into_new()?;
     let mut tx = app.db.begin(caller.actor()).await?;
-    let cluster = find(&mut tx, &caller, &on).await?;
+    let cluster = find(&mut tx, &caller, &cluster_id).await?;
     let new = NewDeployment { pinned_to: Some(cluster.id), ..new };
     let (owner, limits) = (caller.user.organization_id, app.settings.limits);
-    let made = store::deployment::create(&mut tx, owner, &new, limits).await?;
+    let created = store::deployment::create(&mut tx, owner, &new, limits).await?;
     tx.commit().await?;
-    Ok((StatusCode::CREATED, Answer(made.into())))
+    Ok((StatusCode::CREATED, Answer(created.into())))
 }
 
-impl Wanted {
-    fn checked(self) -> Result<NewDeployment, Problem> {
+impl DeploymentRequest {
+    fn into_new(self) -> Result<NewDeployment, Problem> {
         let image = match (self.image, self.docker_path) {
             (Some(image), Some(path)) if image != path => {
                 return Err(Problem::field(
                     "docker_path",
-                    "is the same thing as image; give one of them",
+                    "is an alias of image; set only one of them",
                 ));
             }
             (image, path) => image.or(path),
@@ -232,32 +233,32 @@ impl Wanted {
     }
 }
 
-/// Takes a deployment down.
+/// Deletes a deployment.
 #[utoipa::path(delete, path = "/deployment/{id}/", tag = "deployment",
-    params(("id" = String, Path, description = "Its id")),
-    responses((status = 202, body = Shown, description = "On its way out"), Problem))]
+    params(("id" = String, Path, description = "Deployment ID")),
+    responses((status = 202, body = DeploymentResponse, description = "Deletion accepted"), Problem))]
 pub(crate) async fn deployment_delete(
     Call(app, caller): Call,
     Path(text): Path<String>,
-) -> Result<(StatusCode, Answer<Shown>), Problem> {
+) -> Result<(StatusCode, Answer<DeploymentResponse>), Problem> {
     let id = id("deployment", &text)?;
     let mut tx = app.db.begin(caller.actor()).await?;
-    must_be_users_own(&store::deployment::get(&mut tx, caller.own(), id).await?)?;
-    let leaving = store::deployment::request_delete(&mut tx, caller.own(), id).await?;
+    must_not_belong_to_instance(&store::deployment::get(&mut tx, caller.own(), id).await?)?;
+    let deleting = store::deployment::request_delete(&mut tx, caller.own(), id).await?;
     tx.commit().await?;
-    Ok((StatusCode::ACCEPTED, Answer(leaving.into())))
+    Ok((StatusCode::ACCEPTED, Answer(deleting.into())))
 }
 
-/// Takes all of the organization's deployments of a cluster down.
-#[utoipa::path(delete, path = "/deployment/", tag = "deployment", params(OfCluster),
-    responses((status = 202, body = Deleted, description = "On their way out"), Problem))]
+/// Deletes all deployments of the organization on a cluster.
+#[utoipa::path(delete, path = "/deployment/", tag = "deployment", params(ClusterQuery),
+    responses((status = 202, body = Deleted, description = "Deletion accepted"), Problem))]
 pub(crate) async fn deployment_delete_all(
     Call(app, caller): Call,
-    Query(of): Query<OfCluster>,
+    Query(query): Query<ClusterQuery>,
 ) -> Result<(StatusCode, Answer<Deleted>), Problem> {
-    let text = of.cluster.ok_or_else(|| {
-        Problem::field("clusterId", "say whose deployments shall go: ?clusterId=<the cluster's id>")
-    })?;
+    let text = query
+        .cluster
+        .ok_or_else(|| Problem::field("clusterId", "is required: ?clusterId=<cluster ID>"))?;
     let cluster = find(&mut app.db.read().await?, &caller, &text).await?.id;
     let filter = Filter { cluster: Some(cluster), ..Filter::default() };
     let (mut ids, mut page) = (Vec::new(), Page::first(BATCH));

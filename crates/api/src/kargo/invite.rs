@@ -1,4 +1,4 @@
-//! Invites, as the Kargo API has them: the code is the only handle.
+//! Invites in the Kargo API: identified by their code.
 
 use axum::Json as Answer;
 use axum::extract::State;
@@ -9,66 +9,66 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use wire::invite::InviteStatus;
 
-use super::user::Shown;
+use super::user::UserResponse;
 use crate::body::{Json, OptionalJson};
 use crate::caller::{Call, authorization};
 use crate::page::Query;
 use crate::platform::invite::status;
 use crate::{App, Problem, account};
 
-/// What kind of invite is wanted.
+/// Options for an invite.
 #[derive(Default, Deserialize, ToSchema)]
 #[schema(as = KargoInviteWanted)]
-pub(crate) struct Wanted {
-    /// How long the code shall work, in seconds; seven days when it is left out.
+pub(crate) struct InviteRequest {
+    /// Lifetime of the code in seconds; defaults to seven days.
     expires_in: Option<i64>,
-    /// Re-open this code instead of making a new one.
+    /// Code to reopen instead of creating a new one.
     code: Option<String>,
 }
 
-/// A code that works now.
+/// An active invite code.
 #[derive(Serialize, ToSchema)]
 #[schema(as = KargoInvite)]
-pub(crate) struct Opened {
-    /// The code. It is shown only here.
+pub(crate) struct InviteResponse {
+    /// Invite code. Returned only once.
     code: String,
-    /// When it stops working.
+    /// Expiry time.
     #[schema(value_type = String, format = DateTime)]
     expires_at: Time,
 }
 
-/// Which code is meant.
+/// Code to check.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Code {
-    /// The invite's code.
+pub(crate) struct CodeQuery {
+    /// Invite code.
     code: Option<String>,
 }
 
-/// Who joins.
+/// Redemption of an invite: creates a user in the inviting organization.
 #[derive(Deserialize, ToSchema)]
 #[schema(as = KargoJoin)]
 pub(crate) struct Join {
-    /// The name to sign in with, unique when case is ignored.
+    /// Username, unique ignoring case.
     username: String,
-    /// The password: any text that is long enough.
+    /// Password of at least the configured minimum length.
     password: String,
-    /// The name that others see; the username when it is left out.
+    /// Display name; defaults to the username.
     display_name: Option<String>,
-    /// The invite's code; it may also be given as `?code=` or as the bearer value.
+    /// Invite code; may also be given as `?code=` or as the bearer value.
     code: Option<String>,
 }
 
-/// Generates an invite code; with `code` in the body, re-opens that one.
-#[utoipa::path(patch, path = "/organization/invite/", tag = "invite", request_body = Option<Wanted>,
-    responses((status = 201, body = Opened, description = "The code works now"), Problem))]
+/// Creates an invite code; with `code` in the body, reopens that one.
+#[utoipa::path(patch, path = "/organization/invite/", tag = "invite", request_body = Option<InviteRequest>,
+    responses((status = 201, body = InviteResponse, description = "Active invite code"), Problem))]
 pub(crate) async fn invite_open(
     Call(app, caller): Call,
-    OptionalJson(wanted): OptionalJson<Wanted>,
-) -> Result<(StatusCode, Answer<Opened>), Problem> {
-    let life = invite::life("expires_in", wanted.expires_in)?;
+    OptionalJson(request): OptionalJson<InviteRequest>,
+) -> Result<(StatusCode, Answer<InviteResponse>), Problem> {
+    let life = invite::check_lifetime("expires_in", request.expires_in)?;
     let mut tx = app.db.begin(caller.actor()).await?;
-    let (invite, code) = match wanted.code {
+    let (invite, code) = match request.code {
         None => account::invite(&app, &mut tx, &caller.user, life).await?,
         Some(code) => {
             let found = store::invite::find(&mut tx, &entropy::hash(code.trim())).await?;
@@ -84,42 +84,42 @@ pub(crate) async fn invite_open(
         }
     };
     tx.commit().await?;
-    Ok((StatusCode::CREATED, Answer(Opened { code, expires_at: invite.expires_at })))
+    Ok((StatusCode::CREATED, Answer(InviteResponse { code, expires_at: invite.expires_at })))
 }
 
-/// Verifies whether a code is active.
-#[utoipa::path(get, path = "/organization/invite/", tag = "invite", security(()), params(Code),
-    responses((status = 200, body = InviteStatus, description = "Its status"), Problem))]
+/// Returns the status of an invite code.
+#[utoipa::path(get, path = "/organization/invite/", tag = "invite", security(()), params(CodeQuery),
+    responses((status = 200, body = InviteStatus, description = "Status"), Problem))]
 pub(crate) async fn invite_show(
     State(app): State<App>,
-    Query(query): Query<Code>,
+    Query(query): Query<CodeQuery>,
 ) -> Result<Answer<InviteStatus>, Problem> {
     let code =
-        query.code.ok_or_else(|| Problem::field("code", "give the invite's code as ?code="))?;
+        query.code.ok_or_else(|| Problem::field("code", "is required: ?code=<invite code>"))?;
     status(&app, code).await.map(Answer)
 }
 
-/// Uses a code: makes a user in the organization that invites.
-#[utoipa::path(post, path = "/organization/invite/", tag = "invite", security(()), params(Code),
-    request_body = Join, responses((status = 201, body = Shown, description = "Joined"), Problem))]
+/// Redeems an invite code: creates a user in the inviting organization.
+#[utoipa::path(post, path = "/organization/invite/", tag = "invite", security(()), params(CodeQuery),
+    request_body = Join, responses((status = 201, body = UserResponse, description = "User created"), Problem))]
 pub(crate) async fn invite_use(
     State(app): State<App>,
     headers: HeaderMap,
-    Query(query): Query<Code>,
+    Query(query): Query<CodeQuery>,
     Json(join): Json<Join>,
-) -> Result<(StatusCode, Answer<Shown>), Problem> {
+) -> Result<(StatusCode, Answer<UserResponse>), Problem> {
     let bearer =
         authorization(&headers).filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
     let bearer = bearer.map(|(_, value)| value.to_owned());
     let code = join.code.clone().or(query.code).or(bearer).ok_or_else(|| {
         Problem::field(
             "code",
-            "give the invite's code in the body, as ?code= or as the bearer value",
+            "is required: the invite code in the body, as ?code= or as the bearer value",
         )
     })?;
     let display_name = join.display_name.as_deref();
-    let wanted =
-        account::Wanted { username: &join.username, password: &join.password, display_name };
-    let user = account::redeem(&app, &code, &wanted).await?;
+    let request =
+        account::UserRequest { username: &join.username, password: &join.password, display_name };
+    let user = account::redeem(&app, &code, &request).await?;
     Ok((StatusCode::CREATED, Answer(user.into())))
 }

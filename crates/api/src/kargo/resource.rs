@@ -1,4 +1,4 @@
-//! A cluster's resources by hand: check, take, give back.
+//! Manual reservation of a cluster's resources: check, reserve, release.
 
 use axum::Json as Answer;
 use axum::extract::Path;
@@ -7,67 +7,67 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 use wire::amount::{Amount, Availability};
 
-use super::cluster::{Shown, find};
+use super::cluster::{ClusterResponse, find};
 use crate::Problem;
 use crate::amount;
 use crate::body::Json;
 use crate::caller::Call;
 
-/// An amount of each resource type.
+/// Amounts by resource type.
 #[derive(Deserialize, ToSchema)]
 #[schema(as = KargoResource)]
-pub(crate) struct Wanted {
-    /// How much of each resource type.
+pub(crate) struct ResourceRequest {
+    /// Amounts by resource type.
     #[schema(value_type = BTreeMap<String, Amount>)]
     resource: Resources,
 }
 
-/// Checks whether the cluster has the required resources free.
-#[utoipa::path(patch, path = "/cluster/{id}/resource/", tag = "resource", request_body = Wanted,
-    params(("id" = String, Path, description = "The cluster's id")),
-    responses((status = 200, body = Availability, description = "Whether it fits"), Problem))]
+/// Checks whether a cluster has the requested resources free.
+#[utoipa::path(patch, path = "/cluster/{id}/resource/", tag = "resource", request_body = ResourceRequest,
+    params(("id" = String, Path, description = "Cluster ID")),
+    responses((status = 200, body = Availability, description = "Result of the check"), Problem))]
 pub(crate) async fn resource_check(
     Call(app, caller): Call,
     Path(text): Path<String>,
-    Json(wanted): Json<Wanted>,
+    Json(request): Json<ResourceRequest>,
 ) -> Result<Answer<Availability>, Problem> {
-    amount::request("resource", &wanted.resource)?;
+    amount::request("resource", &request.resource)?;
     let found = find(&mut app.db.read().await?, &caller, &text).await?;
-    Ok(Answer(Availability::of(&wanted.resource, &found.free())))
+    Ok(Answer(Availability::check(&request.resource, &found.free())))
 }
 
-/// Takes resources: all of them or none.
-#[utoipa::path(post, path = "/cluster/{id}/resource/", tag = "resource", request_body = Wanted,
-    params(("id" = String, Path, description = "The cluster's id")),
-    responses((status = 200, body = Shown, description = "Taken"), Problem))]
+/// Reserves resources: all of them or none.
+#[utoipa::path(post, path = "/cluster/{id}/resource/", tag = "resource", request_body = ResourceRequest,
+    params(("id" = String, Path, description = "Cluster ID")),
+    responses((status = 200, body = ClusterResponse, description = "Reserved"), Problem))]
 pub(crate) async fn resource_take(
     Call(app, caller): Call,
     Path(text): Path<String>,
-    Json(wanted): Json<Wanted>,
-) -> Result<Answer<Shown>, Problem> {
-    amount::request("resource", &wanted.resource)?;
+    Json(request): Json<ResourceRequest>,
+) -> Result<Answer<ClusterResponse>, Problem> {
+    amount::request("resource", &request.resource)?;
     let mut tx = app.db.begin(caller.actor()).await?;
     let found = find(&mut tx, &caller, &text).await?;
     caller.may_change(&found)?;
-    let taken = store::cluster::take(&mut tx, found.id, &wanted.resource).await?;
+    let reserved = store::cluster::reserve(&mut tx, found.id, &request.resource).await?;
     tx.commit().await?;
-    Ok(Answer(taken.into()))
+    Ok(Answer(reserved.into()))
 }
 
-/// Gives back resources that were taken by hand: all of them or none.
-#[utoipa::path(delete, path = "/cluster/{id}/resource/", tag = "resource", request_body = Wanted,
-    params(("id" = String, Path, description = "The cluster's id")),
-    responses((status = 200, body = Shown, description = "Given back"), Problem))]
+/// Releases manually reserved resources: all of them or none.
+#[utoipa::path(delete, path = "/cluster/{id}/resource/", tag = "resource", request_body = ResourceRequest,
+    params(("id" = String, Path, description = "Cluster ID")),
+    responses((status = 200, body = ClusterResponse, description = "Released"), Problem))]
 pub(crate) async fn resource_give_back(
     Call(app, caller): Call,
     Path(text): Path<String>,
-    Json(wanted): Json<Wanted>,
-) -> Result<Answer<Shown>, Problem> {
-    amount::request("resource", &wanted.resource)?;
+    Json(request): Json<ResourceRequest>,
+) -> Result<Answer<ClusterResponse>, Problem> {
+    amount::request("resource", &request.resource)?;
     let mut tx = app.db.begin(caller.actor()).await?;
     let found = find(&mut tx, &caller, &text).await?;
     caller.may_change(&found)?;
-    let given = store::cluster::give_back(&mut tx, found.id, &wanted.resource).await?;
+    let released = store::cluster::release(&mut tx, found.id, &request.resource).await?;
     tx.commit().await?;
-    Ok(Answer(given.into()))
+    Ok(Answer(released.into()))
 }

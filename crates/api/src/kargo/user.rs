@@ -1,4 +1,4 @@
-//! Users and organizations, as the Kargo API has them.
+//! Users and organizations in the Kargo API.
 
 use axum::Json as Answer;
 use axum::extract::State;
@@ -9,59 +9,59 @@ use serde::{Deserialize, Serialize};
 use store::Page;
 use utoipa::ToSchema;
 
-use crate::account::Wanted;
+use crate::account::UserRequest;
 use crate::body::Json;
 use crate::caller::{Call, Caller, From as Address};
 use crate::page::MAX_LIMIT;
 use crate::{App, Problem, account};
 
-/// A user and the organization to make for it.
+/// A user and an organization to create.
 #[derive(Deserialize, ToSchema)]
 #[schema(as = KargoSignUp)]
 pub(crate) struct SignUp {
-    /// Who signs up.
+    /// User to create.
     user: NewUser,
-    /// The organization to make.
+    /// Organization to create.
     organization: NewOrganization,
 }
 
-/// A user to make.
+/// A user to create.
 #[derive(Deserialize, ToSchema)]
 #[schema(as = KargoNewUser)]
 struct NewUser {
-    /// The name to sign in with, unique when case is ignored.
+    /// Username, unique ignoring case.
     username: String,
-    /// The password: any text that is long enough.
+    /// Password of at least the configured minimum length.
     password: String,
-    /// The name that others see; the username when it is left out.
+    /// Display name; defaults to the username.
     display_name: Option<String>,
 }
 
-/// An organization to make.
+/// An organization to create.
 #[derive(Deserialize, ToSchema)]
 #[schema(as = KargoNewOrganization)]
 struct NewOrganization {
-    /// Its name.
+    /// Name.
     name: String,
 }
 
-/// Who signs in.
+/// Credentials to log in.
 #[derive(Deserialize, ToSchema)]
 #[schema(as = KargoCredentials)]
 pub(crate) struct Credentials {
-    /// The name to sign in with; case does not matter.
+    /// Username, ignoring case.
     username: String,
     /// The password.
     password: String,
 }
 
-/// A sign-in.
+/// A login session.
 #[derive(Serialize, ToSchema)]
 #[schema(as = KargoSession)]
 pub(crate) struct Session {
-    /// Send it as `Authorization: Bearer …`.
+    /// Bearer token for the `Authorization` header.
     token: String,
-    /// When it ends.
+    /// Expiry time.
     #[schema(value_type = String, format = DateTime)]
     expires_at: Time,
 }
@@ -69,26 +69,26 @@ pub(crate) struct Session {
 /// A user.
 #[derive(Serialize, ToSchema)]
 #[schema(as = KargoUser)]
-pub(crate) struct Shown {
-    /// Its id.
+pub(crate) struct UserResponse {
+    /// Unique identifier.
     #[schema(value_type = String)]
     id: UserId,
-    /// The name that it signs in with.
+    /// Username.
     username: String,
-    /// The name that others see.
+    /// Display name.
     display_name: String,
-    /// `owner` or `member`.
+    /// Role: `owner` or `member`.
     #[schema(value_type = String)]
     role: Role,
-    /// The organization that it belongs to.
+    /// Owning organization.
     #[schema(value_type = String)]
     organization_id: OrganizationId,
-    /// When it was made.
+    /// Creation time.
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
 }
 
-impl From<User> for Shown {
+impl From<User> for UserResponse {
     fn from(u: User) -> Self {
         Self {
             id: u.id,
@@ -105,72 +105,73 @@ impl From<User> for Shown {
 #[derive(Serialize, ToSchema)]
 #[schema(as = KargoOrganization)]
 pub(crate) struct Organization {
-    /// Its id.
+    /// Unique identifier.
     #[schema(value_type = String)]
     id: OrganizationId,
-    /// Its name.
+    /// Name.
     name: String,
-    /// When it was made.
+    /// Creation time.
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
-    /// Its users.
-    members: Vec<Shown>,
+    /// Users of the organization.
+    members: Vec<UserResponse>,
 }
 
-/// What was made.
+/// A new user and its organization.
 #[derive(Serialize, ToSchema)]
 #[schema(as = KargoSignedUp)]
 pub(crate) struct SignedUp {
-    /// The user, who owns the organization.
-    user: Shown,
-    /// The organization.
+    /// User, who owns the organization.
+    user: UserResponse,
+    /// Organization.
     organization: Organization,
 }
 
-/// Creates a user and its organization, which it owns.
+/// Creates a user and an organization owned by the user.
 #[utoipa::path(put, path = "/user/create/", tag = "user", security(()), request_body = SignUp,
     responses((status = 201, body = SignedUp, description = "Created"), Problem))]
 pub(crate) async fn user_create(
     State(app): State<App>,
     Json(new): Json<SignUp>,
 ) -> Result<(StatusCode, Answer<SignedUp>), Problem> {
-    let owner = new.user.wanted();
-    let words = ["organization.name", "user"];
-    let (made, user) = account::found(&app, &new.organization.name, &owner, words).await?;
-    let (id, name, created_at) = (made.id, made.name, made.created_at);
+    let owner = new.user.request();
+    let fields = ["organization.name", "user"];
+    let (created, user) =
+        account::create_organization(&app, &new.organization.name, &owner, fields).await?;
+    let (id, name, created_at) = (created.id, created.name, created.created_at);
     let members = vec![user.clone().into()];
     let organization = Organization { id, name, created_at, members };
     Ok((StatusCode::CREATED, Answer(SignedUp { user: user.into(), organization })))
 }
 
 impl NewUser {
-    fn wanted(&self) -> Wanted<'_> {
+    fn request(&self) -> UserRequest<'_> {
         let display_name = self.display_name.as_deref();
-        Wanted { username: &self.username, password: &self.password, display_name }
+        UserRequest { username: &self.username, password: &self.password, display_name }
     }
 }
 
-/// Signs in.
+/// Logs in with username and password.
 #[utoipa::path(post, path = "/user/login/", tag = "user", security(()), request_body = Credentials,
-    responses((status = 200, body = Session, description = "Signed in"), Problem))]
+    responses((status = 200, body = Session, description = "Logged in"), Problem))]
 pub(crate) async fn user_login(
     State(app): State<App>,
     from: Address,
-    Json(who): Json<Credentials>,
+    Json(credentials): Json<Credentials>,
 ) -> Result<Answer<Session>, Problem> {
-    let user = account::verify(&app, &who.username, &who.password, from.0).await?;
-    let (token, expires_at) = account::sign_in(&app, &user).await?;
+    let user = account::verify(&app, &credentials.username, &credentials.password, from.0).await?;
+    let (token, expires_at) = account::create_token(&app, &user).await?;
     Ok(Answer(Session { token, expires_at }))
 }
 
-/// Shows the caller.
+/// Returns the caller.
 #[utoipa::path(get, path = "/user/", tag = "user",
-    responses((status = 200, body = Shown, description = "The caller"), Problem))]
-pub(crate) async fn user_show(caller: Caller) -> Answer<Shown> {
+    responses((status = 200, body = UserResponse, description = "The caller"), Problem))]
+pub(crate) async fn user_show(caller: Caller) -> Answer<UserResponse> {
     Answer(caller.user.into())
 }
 
-/// Shows the caller's organization with its members.
+/// Returns the caller's organization with its members.
 #[utoipa::path(get, path = "/organization/", tag = "organization",
     responses((status = 200, body = Organization, description = "The organization"), Problem))]
 pub(crate) async fn organization_show(
@@ -180,6 +181,6 @@ pub(crate) async fn organization_show(
     let id = caller.user.organization_id;
     let found = store::organization::get(&mut read, caller.own(), id).await?;
     let members = store::user::list(&mut read, caller.own(), &Page::first(MAX_LIMIT)).await?;
-    let members = members.into_iter().map(Shown::from).collect();
+    let members = members.into_iter().map(UserResponse::from).collect();
     Ok(Answer(Organization { id, name: found.name, created_at: found.created_at, members }))
 }

@@ -1,6 +1,6 @@
-//! What agents over the network call: what shall be, what is, and that they are there.
+//! Endpoints for remote agents: desired state, reports and heartbeats.
 //!
-//! A caller is an agent by its cluster's token, and speaks for that cluster alone.
+//! A cluster token authenticates an agent, which acts for that cluster only.
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ use model::cluster::{self, Cluster, NewNode as Node};
 use model::deployment::Reason;
 use model::event::Actor;
 use model::log::LogLine;
-use model::reason::Coded as _;
+use model::reason::StatusReason as _;
 use model::{ClusterId, Resources, name};
 use serde::Deserialize;
 use store::Scope;
-use store::deployment::reporting::{self, Served};
+use store::deployment::reports::{self, ServedClusters};
 use utoipa::IntoParams;
-use wire::agent::{Heartbeat, Pulse, Report, Reports, Wish, Wishes};
+use wire::agent::{DesiredReplica, DesiredState, Heartbeat, HeartbeatResponse, Report, Reports};
 use wire::cluster::request::NewNode;
 
 use crate::body::Json;
@@ -27,124 +27,135 @@ use crate::caller::{AgentCaller, Call};
 use crate::page::{Query, number};
 use crate::{App, Problem};
 
-/// How long an agent may wait for news.
+/// Maximum time that an agent may wait for changes.
 const MAX_WAIT_SECS: i64 = 60;
-/// How many reports one call takes.
+/// Maximum number of reports per request.
 const MAX_REPORTS: usize = 1000;
-/// How long a reason and how many endpoints of a report are kept.
+/// Maximum length of a reason and number of endpoints stored per report.
 const MAX_REASON: usize = 2000;
 const MAX_ENDPOINTS: usize = 64;
-/// How many lines of a log.
+/// Maximum number of log lines stored per report.
 const MAX_TAIL: usize = 200;
-/// The least time between two looks at what has changed.
-const LOOK_APART: Duration = Duration::from_millis(20);
-/// When to look though nothing was heard: a lost signal costs latency only.
-const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// Minimum interval between two queries for changes.
+const MIN_POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// Polling interval without a signal: a lost signal only costs latency.
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
-fn is_news(found: &Wishes, seen: &str) -> bool {
+fn has_changes(found: &DesiredState, seen: &str) -> bool {
     found.cursor != seen && !found.items.is_empty()
 }
 
-/// What an agent wants to know.
+/// Query for the desired state.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Asked {
-    /// Whether to answer with all that shall be, at once, and not only with what was not answered.
+pub(crate) struct DesiredQuery {
+    /// Whether to return the complete desired state immediately instead of only unacknowledged
+    /// changes.
     #[param(value_type = Option<bool>)]
     all: Option<String>,
-    /// How many seconds to wait for news, from 0 to 60; less if requests may take less.
+    /// Seconds to wait for changes, from 0 to 60; capped by the request timeout.
     #[param(value_type = Option<i64>)]
     wait: Option<String>,
-    /// The `cursor` of the last answer: the same again is no news.
+    /// The `cursor` of the last response; the same state is not returned again.
     seen: Option<String>,
 }
 
-/// What its agent shall do: all of it at once, or what it has not answered as soon as there is some.
+/// Returns the desired state of the agent's cluster.
+///
+/// Returns the complete state immediately (`all=true`), or waits for unacknowledged changes.
 #[utoipa::path(get, path = "/api/v1/agent/desired", tag = "agents", security(("cluster_token" = [])),
-    params(Asked), responses((status = 200, body = Wishes, description = "What shall be"), Problem))]
+    params(DesiredQuery), responses((status = 200, body = DesiredState, description = "Desired state"), Problem))]
 pub(crate) async fn agent_desired(
     Call(app, agent): Call<AgentCaller>,
-    Query(asked): Query<Asked>,
-) -> Result<Answer<Wishes>, Problem> {
-    let all = match asked.all.as_deref() {
+    Query(query): Query<DesiredQuery>,
+) -> Result<Answer<DesiredState>, Problem> {
+    let all = match query.all.as_deref() {
         None | Some("false") => false,
         Some("true") => true,
         Some(_) => return Err(Problem::field("all", "must be true or false")),
     };
-    let wait = number("wait", asked.wait.as_deref(), 0, 0, MAX_WAIT_SECS)?;
+    let wait = number("wait", query.wait.as_deref(), 0, 0, MAX_WAIT_SECS)?;
     let wait = Duration::from_secs(wait.unsigned_abs()).min(app.settings.request_timeout / 5 * 4);
     if all {
-        // What is new after this look has another cursor than what is open before it.
-        let cursor = look(&app, agent.cluster, false).await?.cursor;
-        return Ok(Answer(Wishes { cursor, ..look(&app, agent.cluster, true).await? }));
+        // Changes after this query have another cursor than those pending before it.
+        let cursor = desired_state(&app, agent.cluster, false).await?.cursor;
+        return Ok(Answer(DesiredState {
+            cursor,
+            ..desired_state(&app, agent.cluster, true).await?
+        }));
     }
-    let seen = asked.seen.unwrap_or_default();
-    // At least one look, however short the wait.
-    let found = look(&app, agent.cluster, false).await?;
-    if is_news(&found, &seen) {
+    let seen = query.seen.unwrap_or_default();
+    // Query at least once, however short the wait.
+    let found = desired_state(&app, agent.cluster, false).await?;
+    if has_changes(&found, &seen) {
         return Ok(Answer(found));
     }
-    match tokio::time::timeout(wait, until_news(&app, agent.cluster, &seen)).await {
-        Ok(news) => news.map(Answer),
-        Err(_) => Ok(Answer(Wishes { items: Vec::new(), cursor: seen })),
+    match tokio::time::timeout(wait, wait_for_changes(&app, agent.cluster, &seen)).await {
+        Ok(changes) => changes.map(Answer),
+        Err(_) => Ok(Answer(DesiredState { items: Vec::new(), cursor: seen })),
     }
 }
 
-/// Returns when what is not answered is there and another than was seen, or the server stops.
-async fn until_news(app: &App, cluster: ClusterId, seen: &str) -> Result<Wishes, Problem> {
+/// Returns when there are unacknowledged changes other than `seen`, or when the server stops.
+async fn wait_for_changes(
+    app: &App,
+    cluster: ClusterId,
+    seen: &str,
+) -> Result<DesiredState, Problem> {
     let (mut signal, mut stop) = (app.db.event_signal(), app.stop.clone());
     loop {
         signal.mark_unchanged();
-        let found = look(app, cluster, false).await?;
-        if is_news(&found, seen) {
+        let found = desired_state(app, cluster, false).await?;
+        if has_changes(&found, seen) {
             return Ok(found);
         }
         if stop.is_set() {
-            return Ok(Wishes { items: Vec::new(), cursor: seen.to_owned() });
+            return Ok(DesiredState { items: Vec::new(), cursor: seen.to_owned() });
         }
-        tokio::time::sleep(LOOK_APART).await;
+        tokio::time::sleep(MIN_POLL_INTERVAL).await;
         tokio::select! {
             _ = signal.changed() => {}
-            () = tokio::time::sleep(LOOK_AGAIN) => {}
-            () = stop.told() => {}
+            () = tokio::time::sleep(POLL_INTERVAL) => {}
+            () = stop.signalled() => {}
         }
     }
 }
 
-async fn look(app: &App, cluster: ClusterId, all: bool) -> Result<Wishes, Problem> {
+async fn desired_state(app: &App, cluster: ClusterId, all: bool) -> Result<DesiredState, Problem> {
     let mut read = app.db.read().await?;
-    let found = reporting::desired(&mut read, Served::Cluster(cluster), all).await?;
-    let names = found.iter().map(|wish| format!("{} {}\n", wish.replica, wish.generation));
+    let found = reports::desired(&mut read, ServedClusters::Cluster(cluster), all).await?;
+    let names = found.iter().map(|desired| format!("{} {}\n", desired.replica, desired.generation));
     let cursor = entropy::hash(&names.collect::<String>());
-    // What can't be opened now is missing; who waits for it looks again by itself.
-    let (found, _) = engine::sealed::open_all(&*app.seal, found).await;
-    Ok(Wishes { items: found.into_iter().map(Wish::from).collect(), cursor })
+    // Secrets that cannot be decrypted now are missing; the agent retries.
+    let (found, _) = engine::secrets::decrypt_all(&*app.seal, found).await;
+    Ok(DesiredState { items: found.into_iter().map(DesiredReplica::from).collect(), cursor })
 }
 
-/// Takes in what an agent found. What answers an old wish, or speaks of what is not there, changes
-/// nothing.
+/// Records the observed state reported by an agent.
+///
+/// Reports for an outdated generation or an unknown replica are ignored.
 #[utoipa::path(post, path = "/api/v1/agent/reports", tag = "agents",
     security(("cluster_token" = [])), request_body = Reports,
-    responses((status = 204, description = "Taken in"), Problem))]
+    responses((status = 204, description = "Recorded"), Problem))]
 pub(crate) async fn agent_report(
     Call(app, agent): Call<AgentCaller>,
     Json(Reports { reports }): Json<Reports>,
 ) -> Result<StatusCode, Problem> {
     if reports.len() > MAX_REPORTS {
-        return Err(Problem::field("reports", format!("at most {MAX_REPORTS} at once")));
+        return Err(Problem::field("reports", format!("must have at most {MAX_REPORTS} items")));
     }
     if let Some(at) = reports.iter().position(|report| report.cluster != agent.cluster) {
         let detail = "is not the cluster of this token";
         return Err(Problem::forbidden_field(format!("reports[{at}].cluster"), detail));
     }
-    let reports: Vec<_> = reports.into_iter().map(cut).collect();
+    let reports: Vec<_> = reports.into_iter().map(truncated).collect();
     agent_reports::record(&app.db, &reports).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// A report no longer than anybody reads.
-fn cut(report: Report) -> model::agent::Report {
-    let short = |text: String, most: usize| text.chars().take(most).collect();
+/// Truncates a report to the stored size.
+fn truncated(report: Report) -> model::agent::Report {
+    let short = |text: String, max: usize| text.chars().take(max).collect();
     let observed = match report.observed {
         Observed::Running { endpoints } => {
             let few = endpoints.into_iter().take(MAX_ENDPOINTS);
@@ -161,7 +172,7 @@ fn cut(report: Report) -> model::agent::Report {
     model::agent::Report { replica, cluster, generation: report.generation, observed, tail }
 }
 
-/// The reason if it is short; else the beginning of its message.
+/// Returns the reason if it is short, otherwise the start of its message.
 fn bounded(reason: Reason) -> Reason {
     match serde_json::to_string(&reason) {
         Ok(text) if text.len() <= MAX_REASON => reason,
@@ -169,32 +180,32 @@ fn bounded(reason: Reason) -> Reason {
     }
 }
 
-/// Notes that an agent is there, and what its machines have.
+/// Records a heartbeat and the capacity of the agent's nodes.
 #[utoipa::path(post, path = "/api/v1/agent/heartbeat", tag = "agents",
     security(("cluster_token" = [])), request_body = Heartbeat,
-    responses((status = 200, body = Pulse, description = "Heard"), Problem))]
+    responses((status = 200, body = HeartbeatResponse, description = "Recorded"), Problem))]
 pub(crate) async fn agent_heartbeat(
     Call(app, agent): Call<AgentCaller>,
-    Json(beat): Json<Heartbeat>,
-) -> Result<Answer<Pulse>, Problem> {
+    Json(heartbeat): Json<Heartbeat>,
+) -> Result<Answer<HeartbeatResponse>, Problem> {
     app.pulse.count(agent.cluster, app.db.now())?;
-    let version = name::line("version", &beat.version, 100)?;
-    let runtime = name::line("runtime", &beat.runtime, 100)?;
-    let nodes = reported(beat.capacity, beat.nodes)?;
-    let every = app.settings.patience.beat();
+    let version = name::line("version", &heartbeat.version, 100)?;
+    let runtime = name::line("runtime", &heartbeat.runtime, 100)?;
+    let nodes = reported_nodes(heartbeat.capacity, heartbeat.nodes)?;
+    let every = app.settings.heartbeat_timeouts.interval();
     let capacity_kept = match nodes {
-        Some(nodes) => take_over(&app, agent.cluster, &nodes).await?,
+        Some(nodes) => apply_nodes(&app, agent.cluster, &nodes).await?,
         None => None,
     };
     let mut tx = app.db.begin(Actor::Agent).await?;
-    store::cluster::hear(&mut tx, agent.cluster, &version, &runtime, every / 2).await?;
+    store::cluster::record_heartbeat(&mut tx, agent.cluster, &version, &runtime, every / 2).await?;
     tx.commit().await?;
     let next_ms = u64::try_from(every.as_millis()).unwrap_or(u64::MAX);
-    Ok(Answer(Pulse { cluster: agent.cluster, next_ms, capacity_kept }))
+    Ok(Answer(HeartbeatResponse { cluster: agent.cluster, next_ms, capacity_kept }))
 }
 
-/// What an agent says that its machines have, checked.
-fn reported(
+/// Validates the nodes that an agent reports.
+fn reported_nodes(
     capacity: Option<Resources>,
     nodes: Option<Vec<NewNode>>,
 ) -> Result<Option<Vec<Node>>, Problem> {
@@ -202,17 +213,18 @@ fn reported(
         (None, None) => Ok(None),
         (Some(_), Some(_)) => Err(Problem::field("nodes", "give either nodes or capacity")),
         (Some(capacity), None) => {
-            cluster::total("capacity", &capacity)?;
+            cluster::check_capacity("capacity", &capacity)?;
             Ok(Some(vec![Node::only(capacity)]))
         }
         (None, Some(nodes)) => super::cluster::new_nodes(nodes).map(Some),
     }
 }
 
-/// Gives a cluster the nodes that its agent reports, if they are others; why not, if that can't be.
-async fn take_over(app: &App, id: ClusterId, nodes: &[Node]) -> Result<Option<String>, Problem> {
-    let now = store::cluster::get(&mut app.db.read().await?, Scope::All, id).await?;
-    if is_made_of(&now, nodes) {
+/// Applies the reported nodes to the cluster if they differ. Returns the reason if that is not
+/// possible.
+async fn apply_nodes(app: &App, id: ClusterId, nodes: &[Node]) -> Result<Option<String>, Problem> {
+    let cluster = store::cluster::get(&mut app.db.read().await?, Scope::All, id).await?;
+    if has_nodes(&cluster, nodes) {
         return Ok(None);
     }
     let mut tx = app.db.begin(Actor::Agent).await?;
@@ -224,7 +236,7 @@ async fn take_over(app: &App, id: ClusterId, nodes: &[Node]) -> Result<Option<St
     Ok(None)
 }
 
-fn is_made_of(cluster: &Cluster, nodes: &[Node]) -> bool {
+fn has_nodes(cluster: &Cluster, nodes: &[Node]) -> bool {
     let is_same = |node: &Node| {
         let known = cluster.nodes.iter().find(|known| known.name == node.name);
         known.is_some_and(|known| {

@@ -1,59 +1,59 @@
-//! What agents over the network are asked about logs, and tell.
+//! Endpoints for remote agents to fetch log requests and deliver log lines.
 
 use std::time::Duration;
 
 use axum::Json as Answer;
 use serde::Deserialize;
 use utoipa::IntoParams;
-use wire::agent::{LogAsks, LogPart, LogPartTaken};
+use wire::agent::{LogChunk, LogChunkAck, LogRequests};
 
 use crate::Problem;
 use crate::body::Json;
 use crate::caller::{AgentCaller, Call};
 use crate::page::{Query, number};
 
-/// How long an agent may wait for a question.
+/// Maximum time that an agent may wait for a request.
 const MAX_WAIT_SECS: i64 = 60;
-/// How many lines one call takes.
+/// Maximum number of lines per request.
 const MAX_LINES: usize = 10_000;
 
-/// How long an agent waits.
+/// Query for log requests.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Patience {
-    /// How many seconds to wait for a question, from 0 to 60; less if requests may take less.
+pub(crate) struct LogRequestQuery {
+    /// Seconds to wait for a log request, from 0 to 60; capped by the request timeout.
     #[param(value_type = Option<i64>)]
     wait: Option<String>,
 }
 
-/// What its agent is asked about logs, as soon as somebody asks.
+/// Waits for log requests to the agent's cluster.
 #[utoipa::path(get, path = "/api/v1/agent/logs", tag = "agents", security(("cluster_token" = [])),
-    params(Patience), responses((status = 200, body = LogAsks, description = "Questions"), Problem))]
+    params(LogRequestQuery), responses((status = 200, body = LogRequests, description = "Log requests"), Problem))]
 pub(crate) async fn agent_log_asks(
     Call(app, agent): Call<AgentCaller>,
-    Query(patience): Query<Patience>,
-) -> Result<Answer<LogAsks>, Problem> {
-    let wait = number("wait", patience.wait.as_deref(), 0, 0, MAX_WAIT_SECS)?;
+    Query(query): Query<LogRequestQuery>,
+) -> Result<Answer<LogRequests>, Problem> {
+    let wait = number("wait", query.wait.as_deref(), 0, 0, MAX_WAIT_SECS)?;
     let wait = Duration::from_secs(wait.unsigned_abs()).min(app.settings.request_timeout / 5 * 4);
     let mut stop = app.stop.clone();
-    let asks = tokio::select! {
-        asks = app.relay.take(agent.cluster, wait) => asks,
-        () = stop.told() => Vec::new(),
+    let requests = tokio::select! {
+        requests = app.relay.fetch(agent.cluster, wait) => requests,
+        () = stop.signalled() => Vec::new(),
     };
-    Ok(Answer(LogAsks { items: asks }))
+    Ok(Answer(LogRequests { items: requests }))
 }
 
-/// Takes a part of the answer to a question about a log.
+/// Delivers log lines for a log request.
 #[utoipa::path(post, path = "/api/v1/agent/logs", tag = "agents", security(("cluster_token" = [])),
-    request_body = LogPart,
-    responses((status = 200, body = LogPartTaken, description = "Passed on, if somebody listens"), Problem))]
+    request_body = LogChunk,
+    responses((status = 200, body = LogChunkAck, description = "Delivered, if a client is still reading"), Problem))]
 pub(crate) async fn agent_log_answer(
     Call(app, agent): Call<AgentCaller>,
-    Json(part): Json<LogPart>,
-) -> Result<Answer<LogPartTaken>, Problem> {
+    Json(part): Json<LogChunk>,
+) -> Result<Answer<LogChunkAck>, Problem> {
     if part.lines.len() > MAX_LINES {
-        return Err(Problem::field("lines", format!("at most {MAX_LINES} at once")));
+        return Err(Problem::field("lines", format!("must have at most {MAX_LINES} items")));
     }
-    let go_on = app.relay.answer(agent.cluster, part.id, part.lines, part.end).await;
-    Ok(Answer(LogPartTaken { go_on }))
+    let go_on = app.relay.reply(agent.cluster, part.id, part.lines, part.end).await;
+    Ok(Answer(LogChunkAck { go_on }))
 }

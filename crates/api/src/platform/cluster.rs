@@ -21,74 +21,76 @@ use crate::amount;
 use crate::body::Json;
 use crate::caller::{Call, Caller};
 use crate::etag::{IfMatch, etag};
-use crate::idempotency::Once;
-use crate::page::{List, Query, Slice, flag, id};
+use crate::idempotency::IdempotencyKey;
+use crate::page::{List, PageQuery, Query, flag, id};
 use crate::{App, Problem};
 use provider::Secrets;
 
-/// Which clusters are wanted.
+/// Filter for clusters.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ClusterFilter {
-    /// Only those in this status.
+    /// Filters by status.
     status: Option<String>,
-    /// Only those of this name.
+    /// Filters by name.
     name: Option<String>,
 }
 
-/// Makes a cluster. It is `ready` shortly after: follow its status.
+/// Creates a cluster.
+///
+/// Creation is asynchronous: follow the status until it is `ready`.
 #[utoipa::path(post, path = "/api/v1/clusters", tag = "clusters", request_body = NewCluster,
-    params(("Idempotency-Key" = Option<String>, Header, description = "Acts once, however often it is sent")),
-    responses((status = 201, body = Cluster, description = "Asked for"), Problem))]
+    params(("Idempotency-Key" = Option<String>, Header, description = "Key that makes retries safe: the request is executed at most once")),
+    responses((status = 201, body = Cluster, description = "Created"), Problem))]
 pub(crate) async fn cluster_create(
     Call(app, caller): Call,
-    once: Once,
-    Json(wanted): Json<NewCluster>,
+    key: IdempotencyKey,
+    Json(request): Json<NewCluster>,
 ) -> Result<Response, Problem> {
-    let (new, secrets) = checked(wanted, &app, &caller)?;
+    let (new, secrets) = checked(request, &app, &caller)?;
     let id = app.db.id();
-    let sealed = provider::sealed(&app, id, &secrets).await?;
+    let sealed = provider::encrypt_secrets(&app, id, &secrets).await?;
     let mut tx = app.db.begin(caller.actor()).await?;
-    if let Some(answer) = once.replay(&mut tx, &caller).await? {
+    if let Some(answer) = key.replay(&mut tx, &caller).await? {
         return Ok(answer);
     }
     let organization = Some(caller.user.organization_id);
-    let made = store::cluster::create_as(&mut tx, id, organization, &new).await?;
-    store::operation::secret::put(&mut tx, id, &sealed).await?;
-    let generation = made.generation;
-    once.finish(&app, tx, &caller, &Cluster::from(made), etag(generation)).await
+    let created = store::cluster::create_with_id(&mut tx, id, organization, &new).await?;
+    store::operation::secret::set_unfenced(&mut tx, id, &sealed).await?;
+    let generation = created.generation;
+    key.finish(&app, tx, &caller, &Cluster::from(created), etag(generation)).await
 }
 
 fn checked(
-    wanted: NewCluster,
+    request: NewCluster,
     app: &App,
     caller: &Caller,
 ) -> Result<(cluster::NewCluster, Secrets), Problem> {
-    let provider = provider::provider(app, wanted.provider.as_deref())?;
+    let provider = provider::provider(app, request.provider.as_deref())?;
     let (settings, secrets) =
-        provider::told(caller, provider, wanted.kubernetes, wanted.terraform)?;
+        provider::settings(caller, provider, request.kubernetes, request.terraform)?;
     let new = cluster::NewCluster {
-        name: wanted.name,
+        name: request.name,
         provider,
         settings,
-        cloud_provider: wanted.cloud_provider.unwrap_or_else(|| "local".into()),
-        region: wanted.region.unwrap_or_else(|| "local".into()),
-        labels: wanted.labels,
-        capacity: wanted.capacity,
-        nodes: wanted.nodes.into_iter().map(cluster::NewNode::from).collect(),
+        cloud_provider: request.cloud_provider.unwrap_or_else(|| "local".into()),
+        region: request.region.unwrap_or_else(|| "local".into()),
+        labels: request.labels,
+        capacity: request.capacity,
+        nodes: request.nodes.into_iter().map(cluster::NewNode::from).collect(),
     };
     Ok((new.check(["name", "capacity"])?, secrets))
 }
 
 /// Lists the organization's clusters and the shared ones.
-#[utoipa::path(get, path = "/api/v1/clusters", tag = "clusters", params(ClusterFilter, Slice),
-    responses((status = 200, body = List<Cluster>, description = "A part of the list"), Problem))]
+#[utoipa::path(get, path = "/api/v1/clusters", tag = "clusters", params(ClusterFilter, PageQuery),
+    responses((status = 200, body = List<Cluster>, description = "A page of the list"), Problem))]
 pub(crate) async fn cluster_list(
     Call(app, caller): Call,
     Query(filter): Query<ClusterFilter>,
-    Query(slice): Query<Slice>,
+    Query(paging): Query<PageQuery>,
 ) -> Result<Answer<List<Cluster>>, Problem> {
-    let page = slice.page()?;
+    let page = paging.page()?;
     let status = filter.status.as_deref().map(str::parse).transpose()?;
     let filter = store::cluster::Filter { status, name: filter.name, only_own: false };
     let found =
@@ -97,9 +99,9 @@ pub(crate) async fn cluster_list(
     Ok(Answer(List::new(items, &page, |c| c.id.to_string())))
 }
 
-/// One cluster.
+/// Returns a cluster.
 #[utoipa::path(get, path = "/api/v1/clusters/{id}", tag = "clusters",
-    params(("id" = String, Path, description = "Its id")),
+    params(("id" = String, Path, description = "Cluster ID")),
     responses((status = 200, body = Cluster, description = "The cluster"), Problem))]
 pub(crate) async fn cluster_get(
     Call(app, caller): Call,
@@ -110,24 +112,26 @@ pub(crate) async fn cluster_get(
     Ok((etag(found.generation), Answer(Cluster::from(found))))
 }
 
-/// Changes what users wrote on a cluster, or, as the platform administrator, its totals.
+/// Updates a cluster.
+///
+/// Only the platform administrator may change the capacity or the nodes.
 #[utoipa::path(patch, path = "/api/v1/clusters/{id}", tag = "clusters", request_body = ClusterChange,
-    params(("id" = String, Path, description = "Its id"),
-        ("If-Match" = Option<String>, Header, description = "Change only this version")),
-    responses((status = 200, body = Cluster, description = "Changed"), Problem))]
+    params(("id" = String, Path, description = "Cluster ID"),
+        ("If-Match" = Option<String>, Header, description = "ETag; the update fails if it does not match")),
+    responses((status = 200, body = Cluster, description = "Updated"), Problem))]
 pub(crate) async fn cluster_update(
     Call(app, caller): Call,
     Path(text): Path<String>,
-    seen: IfMatch,
+    if_match: IfMatch,
     Json(change): Json<ClusterChange>,
 ) -> Result<impl IntoResponse + use<>, Problem> {
     let id = id("cluster", &text)?;
     let new_name = change.name.as_deref().map(|text| name::line("name", text, 100)).transpose()?;
     change.labels.as_ref().map(|labels| name::labels("labels", labels)).transpose()?;
-    change.capacity.as_ref().map(|total| cluster::total("capacity", total)).transpose()?;
+    change.capacity.as_ref().map(|total| cluster::check_capacity("capacity", total)).transpose()?;
     let nodes = change.nodes.map(new_nodes).transpose()?;
-    let told = match change.kubernetes {
-        Some(change) => Some(told_anew(&app, &caller, id, change).await?),
+    let updated_settings = match change.kubernetes {
+        Some(change) => Some(update_settings(&app, &caller, id, change).await?),
         None => None,
     };
     let mut tx = app.db.begin(caller.actor()).await?;
@@ -136,14 +140,14 @@ pub(crate) async fn cluster_update(
     if change.capacity.is_some() || nodes.is_some() {
         caller.must_be_admin("change a cluster's capacity")?;
     }
-    seen.check(found.generation)?;
-    if let Some((settings, sealed)) = &told {
-        store::operation::secret::put(&mut tx, id, sealed).await?;
+    if_match.check(found.generation)?;
+    if let Some((settings, sealed)) = &updated_settings {
+        store::operation::secret::set_unfenced(&mut tx, id, sealed).await?;
         found = store::cluster::set_settings(&mut tx, id, settings).await?;
     }
     if new_name.is_some() || change.labels.is_some() {
         let (name, labels) = (new_name.as_deref(), change.labels.as_ref());
-        found = store::cluster::set_words(&mut tx, id, name, labels).await?;
+        found = store::cluster::set_metadata(&mut tx, id, name, labels).await?;
     }
     if let Some(total) = &change.capacity {
         found = store::cluster::set_total(&mut tx, id, total).await?;
@@ -155,7 +159,7 @@ pub(crate) async fn cluster_update(
     Ok((etag(found.generation), Answer(Cluster::from(found))))
 }
 
-/// A transaction, and a cluster in it that the caller may change.
+/// Begins a transaction and reads a cluster that the caller may change.
 async fn changeable(
     app: &App,
     caller: &Caller,
@@ -168,8 +172,8 @@ async fn changeable(
     Ok((tx, found))
 }
 
-/// What a cluster's provider is told from now on, in the open and encrypted.
-async fn told_anew(
+/// Returns the updated provider settings and the encrypted secrets.
+async fn update_settings(
     app: &App,
     caller: &Caller,
     id: ClusterId,
@@ -177,91 +181,94 @@ async fn told_anew(
 ) -> Result<(cluster::Settings, BTreeMap<String, String>), Problem> {
     let now = store::cluster::get(&mut app.db.read().await?, caller.scope(), id).await?;
     caller.may_change(&now)?;
-    let (settings, secrets) = provider::told_anew(change, &now.settings)?;
-    Ok((settings, provider::sealed(app, id, &secrets).await?))
+    let (settings, secrets) = provider::update_settings(change, &now.settings)?;
+    Ok((settings, provider::encrypt_secrets(app, id, &secrets).await?))
 }
 
 pub(super) fn new_nodes(nodes: Vec<NewNode>) -> Result<Vec<cluster::NewNode>, Problem> {
     let nodes: Vec<_> = nodes.into_iter().map(cluster::NewNode::from).collect();
     if nodes.is_empty() {
-        return Err(Problem::field("nodes", "a cluster has at least one node"));
+        return Err(Problem::field("nodes", "must have at least one item"));
     }
-    cluster::nodes(&nodes)?;
+    cluster::check_nodes(&nodes)?;
     Ok(nodes)
 }
 
-/// How a cluster shall go.
+/// Deletion options.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Removal {
-    /// `true`: it goes even if what was made for it can't be taken away; that is its owner's then.
+pub(crate) struct DeleteQuery {
+    /// Whether to delete the cluster even if its infrastructure cannot be destroyed. The owner must
+    /// then remove the infrastructure.
     #[param(value_type = Option<bool>)]
     force: Option<String>,
 }
 
-/// Deletes a cluster; not while deployments exist.
+/// Deletes a cluster. Fails while the cluster has deployments.
 #[utoipa::path(delete, path = "/api/v1/clusters/{id}", tag = "clusters",
-    params(("id" = String, Path, description = "Its id"), Removal),
-    responses((status = 202, body = Cluster, description = "On its way out"), Problem))]
+    params(("id" = String, Path, description = "Cluster ID"), DeleteQuery),
+    responses((status = 202, body = Cluster, description = "Deletion accepted"), Problem))]
 pub(crate) async fn cluster_delete(
     Call(app, caller): Call,
     Path(text): Path<String>,
-    Query(removal): Query<Removal>,
+    Query(query): Query<DeleteQuery>,
 ) -> Result<(StatusCode, Answer<Cluster>), Problem> {
-    let is_forced = flag("force", removal.force.as_deref())?;
+    let is_forced = flag("force", query.force.as_deref())?;
     let (mut tx, found) = changeable(&app, &caller, &text).await?;
-    let leaving = store::cluster::request_delete(&mut tx, &found, is_forced).await?;
+    let deleting = store::cluster::request_delete(&mut tx, &found, is_forced).await?;
     tx.commit().await?;
-    Ok((StatusCode::ACCEPTED, Answer(leaving.into())))
+    Ok((StatusCode::ACCEPTED, Answer(deleting.into())))
 }
 
-/// Tells whether the cluster has that much free right now.
+/// Checks whether a cluster has the requested capacity free.
 #[utoipa::path(post, path = "/api/v1/clusters/{id}/capacity/check", tag = "clusters",
-    params(("id" = String, Path, description = "Its id")), request_body = ResourceRequest,
-    responses((status = 200, body = Availability, description = "Whether it fits"), Problem))]
+    params(("id" = String, Path, description = "Cluster ID")), request_body = ResourceRequest,
+    responses((status = 200, body = Availability, description = "Result of the check"), Problem))]
 pub(crate) async fn capacity_check(
     Call(app, caller): Call,
     Path(text): Path<String>,
-    Json(wanted): Json<ResourceRequest>,
+    Json(request): Json<ResourceRequest>,
 ) -> Result<Answer<Availability>, Problem> {
     let id = id("cluster", &text)?;
-    amount::request("resources", &wanted.resources)?;
+    amount::request("resources", &request.resources)?;
     let found = store::cluster::get(&mut app.db.read().await?, caller.scope(), id).await?;
-    Ok(Answer(Availability::of(&wanted.resources, &found.free())))
+    Ok(Answer(Availability::check(&request.resources, &found.free())))
 }
 
-/// Takes capacity by hand: all of it or none.
+/// Reserves capacity manually: all of it or none.
 #[utoipa::path(post, path = "/api/v1/clusters/{id}/capacity/take", tag = "clusters",
-    params(("id" = String, Path, description = "Its id")), request_body = ResourceRequest,
-    responses((status = 200, body = Cluster, description = "Taken"), Problem))]
+    params(("id" = String, Path, description = "Cluster ID")), request_body = ResourceRequest,
+    responses((status = 200, body = Cluster, description = "Reserved"), Problem))]
 pub(crate) async fn capacity_take(
     Call(app, caller): Call,
     Path(text): Path<String>,
-    Json(wanted): Json<ResourceRequest>,
+    Json(request): Json<ResourceRequest>,
 ) -> Result<Answer<Cluster>, Problem> {
     let id = id("cluster", &text)?;
-    amount::request("resources", &wanted.resources)?;
+    amount::request("resources", &request.resources)?;
     let mut tx = app.db.begin(caller.actor()).await?;
     caller.may_change(&store::cluster::get(&mut tx, caller.scope(), id).await?)?;
-    let taken = store::cluster::take(&mut tx, id, &wanted.resources).await?;
+    let reserved = store::cluster::reserve(&mut tx, id, &request.resources).await?;
     tx.commit().await?;
-    Ok(Answer(taken.into()))
+    Ok(Answer(reserved.into()))
 }
 
-/// Gives back what was taken by hand: all of it or none. What deployments hold is not touched.
+/// Releases manually reserved capacity: all of it or none.
+///
+/// Capacity held by deployments is not affected.
 #[utoipa::path(post, path = "/api/v1/clusters/{id}/capacity/give-back", tag = "clusters",
-    params(("id" = String, Path, description = "Its id")), request_body = ResourceRequest,
-    responses((status = 200, body = Cluster, description = "Given back"), Problem))]
+    params(("id" = String, Path, description = "Cluster ID")), request_body = ResourceRequest,
+    responses((status = 200, body = Cluster, description = "Released"), Problem))]
 pub(crate) async fn capacity_give_back(
     Call(app, caller): Call,
     Path(text): Path<String>,
-    Json(wanted): Json<ResourceRequest>,
+    Json(request): Json<ResourceRequest>,
 ) -> Result<Answer<Cluster>, Problem> {
     let id = id("cluster", &text)?;
-    amount::request("resources", &wanted.resources)?;
+    amount::request("resources", &request.resources)?;
     let mut tx = app.db.begin(caller.actor()).await?;
     caller.may_change(&store::cluster::get(&mut tx, caller.scope(), id).await?)?;
-    let given = store::cluster::give_back(&mut tx, id, &wanted.resources).await?;
+    let released = store::cluster::release(&mut tx, id, &request.resources).await?;
     tx.commit().await?;
-    Ok(Answer(given.into()))
+    Ok(Answer(released.into()))
 }

@@ -1,4 +1,4 @@
-//! Users who may not have instances.
+//! Denied owners: users who may not own instances.
 
 use axum::Json as Answer;
 use axum::extract::Path;
@@ -10,48 +10,48 @@ use wire::denied_owner::{DeniedOwner, DeniedOwners, NewDeniedOwner};
 use crate::Problem;
 use crate::body::Json;
 use crate::caller::Call;
-use crate::idempotency::Once;
+use crate::idempotency::IdempotencyKey;
 
-/// Lists the users who may not have instances. For the platform administrator.
+/// Lists the denied owners. For the platform administrator.
 #[utoipa::path(get, path = "/api/v1/admin/denied-owners", tag = "admin",
-    responses((status = 200, body = DeniedOwners, description = "All of them"), Problem))]
+    responses((status = 200, body = DeniedOwners, description = "Complete list"), Problem))]
 pub(crate) async fn denied_owner_list(
     Call(app, caller): Call,
 ) -> Result<Answer<DeniedOwners>, Problem> {
-    caller.must_be_admin("see who is denied")?;
+    caller.must_be_admin("list denied owners")?;
     let found = store::denied_owner::list(&mut app.db.read().await?).await?;
     Ok(Answer(DeniedOwners { items: found.into_iter().map(DeniedOwner::from).collect() }))
 }
 
-/// Denies a user instances; those that it has are deleted. For the platform administrator.
+/// Denies a user instances and deletes the existing ones. For the platform administrator.
 #[utoipa::path(post, path = "/api/v1/admin/denied-owners", tag = "admin", request_body = NewDeniedOwner,
-    params(("Idempotency-Key" = Option<String>, Header, description = "Acts once, however often it is sent")),
+    params(("Idempotency-Key" = Option<String>, Header, description = "Key that makes retries safe: the request is executed at most once")),
     responses((status = 201, body = DeniedOwner, description = "Denied"), Problem))]
 pub(crate) async fn denied_owner_create(
     Call(app, caller): Call,
-    once: Once,
-    Json(wanted): Json<NewDeniedOwner>,
+    key: IdempotencyKey,
+    Json(request): Json<NewDeniedOwner>,
 ) -> Result<Response, Problem> {
     caller.must_be_admin("deny users instances")?;
-    let owner = name::line("owner", &wanted.owner, 255)?;
-    let reason = name::line_or_empty("reason", &wanted.reason, 500)?;
+    let owner = name::line("owner", &request.owner, 255)?;
+    let reason = name::line_or_empty("reason", &request.reason, 500)?;
     let mut tx = app.db.begin(caller.actor()).await?;
-    if let Some(answer) = once.replay(&mut tx, &caller).await? {
+    if let Some(answer) = key.replay(&mut tx, &caller).await? {
         return Ok(answer);
     }
     let denied = store::denied_owner::create(&mut tx, &owner, &reason).await?;
-    once.finish(&app, tx, &caller, &DeniedOwner::from(denied), ()).await
+    key.finish(&app, tx, &caller, &DeniedOwner::from(denied), ()).await
 }
 
-/// Lets a user have instances again. For the platform administrator.
+/// Allows a denied user to own instances again. For the platform administrator.
 #[utoipa::path(delete, path = "/api/v1/admin/denied-owners/{id}", tag = "admin",
-    params(("id" = String, Path, description = "The user's name")),
-    responses((status = 204, description = "Not denied any more"), Problem))]
+    params(("id" = String, Path, description = "Username")),
+    responses((status = 204, description = "Removed from the list"), Problem))]
 pub(crate) async fn denied_owner_delete(
     Call(app, caller): Call,
     Path(owner): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    caller.must_be_admin("let users have instances")?;
+    caller.must_be_admin("remove denied owners")?;
     if owner.chars().any(char::is_control) {
         return Err(Problem::not_found("denied owner", &owner));
     }

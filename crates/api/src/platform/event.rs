@@ -1,4 +1,4 @@
-//! The event log: as a list, and as a stream that can be resumed.
+//! The event log: as a list, and as a resumable stream.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -22,59 +22,61 @@ use crate::caller::{Call, Caller};
 use crate::page::{MAX_LIMIT, Query, number};
 use crate::{App, Problem};
 
-/// How many events a stream reads at once.
+/// Number of events that a stream reads at once.
 const BATCH: i64 = 500;
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// How long a stream goes on after its sign-in has ended.
-const BELIEVED_FOR: Duration = Duration::from_secs(5);
+/// Time that a stream continues after its session has ended.
+const SESSION_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Which events are wanted.
+/// Filter for events.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct EventFilter {
-    /// Only of this kind of subject: `organization`, `user`, `invite`, `cluster`, `deployment`, `instance`,
-    /// `pool`, `template`, `environment`, `resource`.
+    /// Filters by kind of subject: `organization`, `user`, `invite`, `cluster`, `deployment`,
+    /// `instance`, `pool`, `template`, `environment`, `resource`.
     kind: Option<String>,
-    /// Only of the subject with this id.
+    /// Filters by ID of the subject.
     subject: Option<String>,
-    /// Only of this type, `kind.change`.
+    /// Filters by event type, `kind.change`.
     #[serde(rename = "type")]
     change: Option<String>,
-    /// Not before this time (RFC 3339).
+    /// Start time (RFC 3339).
     since: Option<String>,
-    /// Only after this place in the log.
+    /// Sequence number after which to start.
     #[param(value_type = Option<i64>)]
     after: Option<String>,
-    /// How many at most, from 1 to 1000.
+    /// Page size, from 1 to 1000.
     #[param(value_type = Option<i64>)]
     limit: Option<String>,
 }
 
 impl EventFilter {
-    fn checked(&self) -> Result<Filter, Problem> {
+    fn filter(&self) -> Result<Filter, Problem> {
         if let Some(kind) = &self.kind {
             kind.parse::<Kind>()?;
         }
         let since = self.since.as_deref().map(str::parse).transpose();
         let since =
-            since.map_err(|e: model::time::NotATime| Problem::field("since", e.to_string()))?;
+            since.map_err(|e: model::time::InvalidTime| Problem::field("since", e.to_string()))?;
         let (kind, subject, change) =
             (self.kind.clone(), self.subject.clone(), self.change.clone());
         Ok(Filter { kind, subject, change, since })
     }
 }
 
-/// Lists events, oldest first. With `Accept: text/event-stream` it goes on as they happen: from now
-/// on, or after `after` or `Last-Event-ID`.
+/// Lists events, oldest first.
+///
+/// With `Accept: text/event-stream`, streams events as they happen: from now on, or after `after`
+/// or `Last-Event-ID`.
 #[utoipa::path(get, path = "/api/v1/events", tag = "events", params(EventFilter),
-    responses((status = 200, description = "A part of the log, or the stream",
+    responses((status = 200, description = "A page of the log, or the stream",
         content((EventList = "application/json"), (String = "text/event-stream"))), Problem))]
 pub(crate) async fn event_list(
     Call(app, caller): Call,
     headers: HeaderMap,
     Query(query): Query<EventFilter>,
 ) -> Result<Response, Problem> {
-    let filter = query.checked()?;
+    let filter = query.filter()?;
     let after = query
         .after
         .as_deref()
@@ -87,7 +89,7 @@ pub(crate) async fn event_list(
         return stream(&app, caller, filter, resumed.or(after)).await;
     }
     let limit = number("limit", query.limit.as_deref(), 100, 1, MAX_LIMIT)?;
-    app.db.settle_events().await?;
+    app.db.number_events().await?;
     let mut read = app.db.read().await?;
     let found =
         store::event::list(&mut read, caller.scope(), &filter, after.unwrap_or(0), limit + 1)
@@ -100,13 +102,13 @@ fn wants_stream(headers: &HeaderMap) -> bool {
     accept.contains("text/event-stream")
 }
 
-/// A reader's place in the log, and what it wants of it.
+/// State of an event stream.
 struct Reader {
     db: Db,
     scope: Scope,
-    /// The reader, and when it was last seen to be allowed to read.
+    /// Caller and the time of the last check of its session.
     caller: Caller,
-    believed_at: Time,
+    checked_at: Time,
     filter: Filter,
     after: i64,
     signal: watch::Receiver<u64>,
@@ -123,7 +125,7 @@ async fn stream(
     let after = match after {
         Some(seq) => seq,
         None => {
-            app.db.settle_events().await?;
+            app.db.number_events().await?;
             store::event::last(&mut app.db.read().await?).await?
         }
     };
@@ -131,21 +133,21 @@ async fn stream(
         db: app.db.clone(),
         scope: caller.scope(),
         caller,
-        believed_at: app.db.now(),
+        checked_at: app.db.now(),
         filter,
         after,
         signal,
         stop: app.stop.clone(),
     };
     let events = stream::unfold(reader, next_batch).flat_map(stream::iter);
-    // Before anything happens the reader knows its place: should the stream break, it resumes here.
-    let place = stream::once(async move { Ok(sse::Event::default().id(after.to_string())) });
-    let answer = Sse::new(place.chain(as_sse(events)));
-    let answer = answer.keep_alive(KeepAlive::new().interval(HEARTBEAT));
-    Ok(answer.into_response())
+    // The first event carries the position, so that a client can resume before anything happens.
+    let position = stream::once(async move { Ok(sse::Event::default().id(after.to_string())) });
+    let response = Sse::new(position.chain(as_sse(events)));
+    let response = response.keep_alive(KeepAlive::new().interval(HEARTBEAT));
+    Ok(response.into_response())
 }
 
-/// The next events, as soon as there are some. Ends when the server stops or the sign-in ends.
+/// Waits for the next events. Ends when the server stops or the session ends.
 async fn next_batch(mut reader: Reader) -> Option<(Vec<Event>, Reader)> {
     loop {
         if reader.stop.is_set() {
@@ -156,41 +158,42 @@ async fn next_batch(mut reader: Reader) -> Option<(Vec<Event>, Reader)> {
             Ok((found, read_up_to)) => {
                 reader.after = read_up_to;
                 if !found.is_empty() {
-                    let is_believed = is_believed(&mut reader).await;
-                    let found = found.into_iter().map(Event::from).collect();
-                    return is_believed.then_some((found, reader));
+                    let is_authorized = is_authorized(&mut reader).await;
+                    let events = found.into_iter().map(Event::from).collect();
+                    return is_authorized.then_some((events, reader));
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, "a stream can't read the log; its reader will resume");
+                tracing::warn!(%error, "reading events for a stream failed; the client will resume");
                 return None;
             }
         }
         tokio::select! {
             changed = reader.signal.changed() => changed.ok()?,
-            () = reader.stop.told() => {}
+            () = reader.stop.signalled() => {}
         }
     }
 }
 
-/// May the reader still see this? Asked before something is shown, not more than every few seconds.
-async fn is_believed(reader: &mut Reader) -> bool {
+/// Whether the caller may still read events. Checked before events are sent, at most every few
+/// seconds.
+async fn is_authorized(reader: &mut Reader) -> bool {
     let now = reader.db.now();
-    if now.since(reader.believed_at) < BELIEVED_FOR {
+    if now.since(reader.checked_at) < SESSION_CHECK_INTERVAL {
         return true;
     }
-    reader.believed_at = now;
+    reader.checked_at = now;
     let (user, token) = (&reader.caller.user, reader.caller.token.as_ref());
-    let asked = async {
+    let current = async {
         let mut read = reader.db.read().await?;
-        let now_is = match token {
+        let user_now = match token {
             Some(token) => store::token::find(&mut read, token, now).await?.map(|found| found.0),
             None => Some(store::user::get(&mut read, Scope::All, user.id).await?),
         };
-        Ok::<_, store::Error>(now_is)
+        Ok::<_, store::Error>(user_now)
     };
-    // Whoever was changed signs in again: the role or the password may be another.
-    matches!(asked.await, Ok(Some(now_is)) if now_is.generation == user.generation)
+    // A changed user must log in again: the role or the password may differ.
+    matches!(current.await, Ok(Some(user_now)) if user_now.generation == user.generation)
 }
 
 async fn read(reader: &Reader) -> store::Result<(Vec<model::event::Event>, i64)> {

@@ -1,4 +1,4 @@
-//! Who can carry out resources on this server.
+//! Executors of this server.
 
 use axum::Json as Answer;
 use axum::extract::State;
@@ -8,23 +8,23 @@ use wire::executor::{self, ExecutorList};
 use crate::caller::Caller;
 use crate::{App, Problem};
 
-/// Lists who can carry out resources on this server, and what the others lack.
+/// Lists the executors, and what the unavailable ones lack.
 #[utoipa::path(get, path = "/api/v1/executors", tag = "environments",
-    responses((status = 200, body = ExecutorList, description = "All of them"), Problem))]
+    responses((status = 200, body = ExecutorList, description = "Complete list"), Problem))]
 pub(crate) async fn executor_list(
     State(app): State<App>,
     _: Caller,
 ) -> Result<Answer<ExecutorList>, Problem> {
-    let mut items: Vec<_> = Executor::ALL.iter().map(|of| known(&app, *of)).collect();
+    let mut items: Vec<_> = Executor::ALL.iter().map(|name| describe(&app, *name)).collect();
     items.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(Answer(ExecutorList { items }))
 }
 
-fn known(app: &App, name: Executor) -> executor::Executor {
-    let found = app.settings.executors.iter().find(|(of, _)| *of == name);
+fn describe(app: &App, name: Executor) -> executor::Executor {
+    let found = app.settings.executors.iter().find(|(executor, _)| *executor == name);
     let reason = match found {
         Some((_, reason)) => reason.clone(),
-        None => Some("this server was not set up for it".into()),
+        None => Some("not configured on this server".into()),
     };
     executor::Executor { name: name.to_string(), available: reason.is_none(), reason }
 }

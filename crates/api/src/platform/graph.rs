@@ -1,4 +1,4 @@
-//! What depends on what, around a subject: as JSON, for Graphviz, or drawn.
+//! Dependency graphs: as JSON, DOT or SVG.
 
 use axum::Json as Answer;
 use axum::http::{HeaderMap, header};
@@ -17,28 +17,27 @@ use crate::page::{Query, number};
 
 const DOT: &str = "text/vnd.graphviz";
 const SVG: &str = "image/svg+xml";
-/// A drawing may have its own style, and nothing else.
-const ALONE: &str = "default-src 'none'; style-src 'unsafe-inline'";
+/// Content security policy of a drawing: its own styles only.
+const SVG_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
-/// Which graph is wanted, and how.
+/// Query for a dependency graph.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Wanted {
-    /// Where to begin: an id, a template as `name@version`, or `kind/name`, where the kind is one of
-    /// `environment`, `template`, `resource`, `deployment`, `instance` and `cluster`.
+pub(crate) struct GraphQuery {
+    /// Start of the graph: an ID, a template as `name@version`, or `kind/name`, where the kind is
+    /// one of `environment`, `template`, `resource`, `deployment`, `instance` and `cluster`.
     #[param(value_type = String)]
     subject: Option<String>,
-    /// `dependencies`: what it needs; `dependents`: what needs it, and breaks if it goes. The first when it
-    /// is left out.
+    /// `dependencies` (the default): what the subject depends on; `dependents`: what depends on it.
     direction: Option<String>,
-    /// How many steps away at most, from 1 to 2000; as far as it goes when it is left out.
+    /// Maximum number of hops, from 1 to 2000; unlimited if omitted.
     #[param(value_type = Option<i64>)]
     depth: Option<String>,
-    /// `json`, `dot` or `svg`; what is accepted decides when it is left out.
+    /// `json`, `dot` or `svg`; defaults to the `Accept` header.
     format: Option<String>,
 }
 
-/// How a graph is written.
+/// Output format of a graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
     Json,
@@ -46,35 +45,38 @@ enum Format {
     Svg,
 }
 
-/// Shows what a subject needs, or what needs it: across environments, templates, resources, deployments,
-/// instances and clusters that the caller may see.
-#[utoipa::path(get, path = "/api/v1/graph", tag = "search", params(Wanted),
-    responses((status = 200, description = "The graph", content(
+/// Returns the dependencies or dependents of a subject.
+///
+/// Covers environments, templates, resources, deployments, instances and clusters that the caller
+/// may see.
+#[utoipa::path(get, path = "/api/v1/graph", tag = "search", params(GraphQuery),
+    responses((status = 200, description = "Dependency graph", content(
         (Graph = "application/json"), (String = "text/vnd.graphviz"), (String = "image/svg+xml"))), Problem))]
 pub(crate) async fn graph(
     Call(app, caller): Call,
     headers: HeaderMap,
-    Query(wanted): Query<Wanted>,
+    Query(query): Query<GraphQuery>,
 ) -> Result<Response, Problem> {
-    let format = wanted.format(&headers)?;
-    let direction = wanted.direction()?;
-    let depth = number("depth", wanted.depth.as_deref(), 2000, 1, 2000)?;
+    let format = query.format(&headers)?;
+    let direction = query.direction()?;
+    let depth = number("depth", query.depth.as_deref(), 2000, 1, 2000)?;
     let depth = usize::try_from(depth).unwrap_or(MAX_NODES);
-    let subject = subject(wanted.subject.as_deref().unwrap_or_default())?;
+    let subject = subject(query.subject.as_deref().unwrap_or_default())?;
     let (mut read, scope) = (app.db.read().await?, caller.scope());
-    let begin = store::graph::find(&mut read, scope, &subject).await?;
-    let graph = store::graph::around(&mut read, scope, begin, direction, depth).await?;
+    let start = store::graph::find(&mut read, scope, &subject).await?;
+    let graph = store::graph::around(&mut read, scope, start, direction, depth).await?;
     Ok(match format {
         Format::Json => Answer(Graph::from(graph)).into_response(),
         Format::Dot => ([(header::CONTENT_TYPE, DOT)], graph.to_dot()).into_response(),
         Format::Svg => {
-            let headers = [(header::CONTENT_TYPE, SVG), (header::CONTENT_SECURITY_POLICY, ALONE)];
+            let headers =
+                [(header::CONTENT_TYPE, SVG), (header::CONTENT_SECURITY_POLICY, SVG_POLICY)];
             (headers, graph.to_svg()).into_response()
         }
     })
 }
 
-impl Wanted {
+impl GraphQuery {
     fn format(&self, headers: &HeaderMap) -> Result<Format, Problem> {
         match self.format.as_deref().map(str::trim) {
             Some("json") => return Ok(Format::Json),
@@ -85,9 +87,9 @@ impl Wanted {
         }
         let accepted = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
         let kinds = [(DOT, Format::Dot), (SVG, Format::Svg), ("application/json", Format::Json)];
-        // The first that we can give; browsers name many, and JSON is what most mean.
-        let wanted = accepted.into_iter().flat_map(|text| text.split(','));
-        let named = wanted.filter_map(|kind| kind.split(';').next()).find_map(|kind| {
+        // The first supported type; browsers list many, and JSON is what most expect.
+        let accepted = accepted.into_iter().flat_map(|text| text.split(','));
+        let named = accepted.filter_map(|kind| kind.split(';').next()).find_map(|kind| {
             kinds.iter().find(|(name, _)| *name == kind.trim()).map(|(_, format)| *format)
         });
         Ok(named.unwrap_or(Format::Json))
@@ -95,12 +97,12 @@ impl Wanted {
 
     fn direction(&self) -> Result<Direction, Problem> {
         let Some(text) = self.direction.as_deref() else { return Ok(Direction::Dependencies) };
-        let known = text.trim().parse();
-        known.map_err(|_| Problem::field("direction", "must be dependencies or dependents"))
+        let direction = text.trim().parse();
+        direction.map_err(|_| Problem::field("direction", "must be dependencies or dependents"))
     }
 }
 
-/// How a subject was named.
+/// Parses the reference to a subject.
 fn subject(text: &str) -> Result<Subject, Problem> {
     let text = text.trim();
     if let Ok(id) = text.parse() {
@@ -113,7 +115,7 @@ fn subject(text: &str) -> Result<Subject, Problem> {
         None if text.contains('@') => Ok(Subject::Named(Kind::Template, text.to_owned())),
         _ => Err(Problem::field(
             "subject",
-            "must be an id, a template as name@version, or kind/name such as environment/shop",
+            "must be an ID, a template as name@version, or kind/name such as environment/shop",
         )),
     }
 }

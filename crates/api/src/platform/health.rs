@@ -1,9 +1,9 @@
-//! The service about itself: `self/…`. No token is needed.
+//! Server information and health: `self/…`. No authentication required.
 
 use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::StatusCode;
-use port::Watched;
+use port::Monitored;
 use serde::Deserialize;
 use store::{lease, work};
 use utoipa::IntoParams;
@@ -12,7 +12,7 @@ use wire::health::{Health, HealthCheck, Info, Pong};
 use crate::page::Query;
 use crate::{App, Problem};
 
-/// How much to tell.
+/// Level of detail.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct HealthType {
@@ -21,9 +21,9 @@ pub(crate) struct HealthType {
     kind: Option<String>,
 }
 
-/// What runs here, since when.
+/// Returns server information.
 #[utoipa::path(get, path = "/api/v1/self/info", tag = "self", security(()),
-    responses((status = 200, body = Info, description = "About the service"), Problem))]
+    responses((status = 200, body = Info, description = "Server information"), Problem))]
 pub(crate) async fn self_info(State(app): State<App>) -> Answer<Info> {
     Answer(Info {
         name: "paddock".into(),
@@ -35,10 +35,10 @@ pub(crate) async fn self_info(State(app): State<App>) -> Answer<Info> {
     })
 }
 
-/// Is it alive and well?
+/// Checks the health of the server.
 #[utoipa::path(get, path = "/api/v1/self/liveliness", tag = "self", security(()), params(HealthType),
-    responses((status = 200, body = Health, description = "Well"),
-        (status = 503, body = Health, description = "Not well"), Problem))]
+    responses((status = 200, body = Health, description = "Healthy"),
+        (status = 503, body = Health, description = "Unhealthy"), Problem))]
 pub(crate) async fn self_liveliness(
     State(app): State<App>,
     Query(query): Query<HealthType>,
@@ -49,14 +49,14 @@ pub(crate) async fn self_liveliness(
         Some(_) => return Err(Problem::field("type", "must be summary or detailed")),
     };
     let mut checks = checks(&app).await;
-    let is_well = checks.iter().all(|check| check.status == "healthy");
-    let (code, status) = verdict(is_well);
-    // A foreign system that is down is no reason to start this one anew.
-    checks.extend(app.foreign.iter().map(|system| foreign(&**system)));
+    let is_healthy = checks.iter().all(|check| check.status == "healthy");
+    let (code, status) = verdict(is_healthy);
+    // A failing external system is no reason to restart the server.
+    checks.extend(app.external_systems.iter().map(|system| external_system(&**system)));
     Ok((code, Answer(Health { status: status.into(), checks: is_detailed.then_some(checks) })))
 }
 
-/// Can it take requests?
+/// Checks whether the server accepts requests.
 #[utoipa::path(get, path = "/api/v1/self/readiness", tag = "self", security(()),
     responses((status = 200, body = Health, description = "Ready"),
         (status = 503, body = Health, description = "Not ready"), Problem))]
@@ -66,22 +66,22 @@ pub(crate) async fn self_readiness(State(app): State<App>) -> (StatusCode, Answe
     (code, Answer(Health { status: status.into(), checks: None }))
 }
 
-/// Has it started? It answers only when it has.
+/// Checks whether the server has started. It answers only after startup.
 #[utoipa::path(get, path = "/api/v1/self/started", tag = "self", security(()),
     responses((status = 200, body = Health, description = "Started"), Problem))]
 pub(crate) async fn self_started() -> Answer<Health> {
     Answer(Health { status: "healthy".into(), checks: None })
 }
 
-/// Is anybody there?
+/// Pings the server.
 #[utoipa::path(get, path = "/api/v1/self/ping", tag = "self", security(()),
-    responses((status = 200, body = Pong, description = "Yes"), Problem))]
+    responses((status = 200, body = Pong, description = "Pong"), Problem))]
 pub(crate) async fn self_ping(State(app): State<App>) -> Answer<Pong> {
     Answer(Pong { response: "pong".into(), at: app.db.now() })
 }
 
-fn verdict(is_good: bool) -> (StatusCode, &'static str) {
-    if is_good {
+fn verdict(is_healthy: bool) -> (StatusCode, &'static str) {
+    if is_healthy {
         (StatusCode::OK, "healthy")
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, "unhealthy")
@@ -92,12 +92,12 @@ async fn checks(app: &App) -> Vec<HealthCheck> {
     vec![database(app).await, queue(app).await, agent(app).await]
 }
 
-fn foreign(system: &dyn Watched) -> HealthCheck {
-    let told = match system.health() {
-        port::Health::Up => Ok(format!("asked {} times", system.counts().asked)),
+fn external_system(system: &dyn Monitored) -> HealthCheck {
+    let outcome = match system.health() {
+        port::Health::Up => Ok(format!("{} requests", system.counts().calls)),
         port::Health::Down { reason } => Err(reason),
     };
-    check(system.name(), told)
+    check(system.name(), outcome)
 }
 
 fn check(name: &str, outcome: Result<String, String>) -> HealthCheck {
@@ -109,27 +109,26 @@ fn check(name: &str, outcome: Result<String, String>) -> HealthCheck {
 }
 
 async fn database(app: &App) -> HealthCheck {
-    let asked = async { store::event::last(&mut app.db.read().await?).await };
-    let told = asked.await.map(|seq| format!("{}, {seq} events", app.db.engine_name()));
-    check("database", told.map_err(|_| "does not answer".to_owned()))
+    let query = async { store::event::last(&mut app.db.read().await?).await };
+    let outcome = query.await.map(|seq| format!("{}, {seq} events", app.db.engine_name()));
+    check("database", outcome.map_err(|_| "unavailable".to_owned()))
 }
 
 async fn queue(app: &App) -> HealthCheck {
-    let asked = async { work::depth(&mut app.db.read().await?).await };
-    let told = asked
-        .await
-        .map(|(depth, failing)| format!("{depth} keys wait, {failing} failed last time"));
-    check("work queue", told.map_err(|_: store::Error| "can't be read".to_owned()))
+    let query = async { work::depth(&mut app.db.read().await?).await };
+    let outcome =
+        query.await.map(|(depth, failing)| format!("{depth} keys queued, {failing} failing"));
+    check("work queue", outcome.map_err(|_: store::Error| "unavailable".to_owned()))
 }
 
 async fn agent(app: &App) -> HealthCheck {
-    let asked = async {
+    let query = async {
         lease::is_held(&mut app.db.read().await?, engine::local_agent::LEASE, app.db.now()).await
     };
-    let told = match asked.await {
-        Ok(true) => Ok(format!("serves this machine, runtime {}", app.settings.runtime)),
-        Ok(false) => Ok("no agent serves this machine".to_owned()),
-        Err(_) => Err("can't be asked".to_owned()),
+    let outcome = match query.await {
+        Ok(true) => Ok(format!("local agent active, runtime {}", app.settings.runtime)),
+        Ok(false) => Ok("no local agent".to_owned()),
+        Err(_) => Err("unavailable".to_owned()),
     };
-    check("agent", told)
+    check("agent", outcome)
 }

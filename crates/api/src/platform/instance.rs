@@ -4,7 +4,7 @@ use axum::Json as Answer;
 use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use engine::instance::asking;
+use engine::instance::commands;
 use model::instance;
 use model::kind::Kind;
 use model::quota::Denied;
@@ -16,13 +16,13 @@ use wire::instance::{Instance, InstanceChange, NewInstance};
 use crate::body::Json;
 use crate::caller::{Call, Caller};
 use crate::etag::{IfMatch, etag};
-use crate::idempotency::Once;
-use crate::instance::{Change, Refused, Wanted, change, may_change};
-use crate::page::{List, Query, Slice, id, id_field};
+use crate::idempotency::IdempotencyKey;
+use crate::instance::{Change, CreateError, NewInstanceRequest, change, may_change};
+use crate::page::{List, PageQuery, Query, id, id_field};
 use crate::{App, Problem};
 
-/// What is asked for, if the kind offers it.
-fn checked(new: NewInstance, kind: &Kind) -> Result<Wanted, Problem> {
+/// Validates a request against what the kind offers.
+fn checked(new: NewInstance, kind: &Kind) -> Result<NewInstanceRequest, Problem> {
     let offers = &kind.offers;
     for (field, is_given, is_offered) in [
         ("plan", new.plan.is_some(), offers.plans),
@@ -46,10 +46,10 @@ fn checked(new: NewInstance, kind: &Kind) -> Result<Wanted, Problem> {
         ("cluster_id", &new.cluster_id),
     ] {
         if text.as_ref().is_some_and(String::is_empty) {
-            return Err(Problem::field(field, "must not be empty; leave it out instead"));
+            return Err(Problem::field(field, "must not be empty; omit it instead"));
         }
     }
-    Ok(Wanted {
+    Ok(NewInstanceRequest {
         name: new.name,
         plan: new.plan,
         cloud_provider: new.cloud_provider,
@@ -63,31 +63,31 @@ fn checked(new: NewInstance, kind: &Kind) -> Result<Wanted, Problem> {
     })
 }
 
-/// Which instances are wanted.
+/// Filter for instances.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct InstanceFilter {
-    /// Only those of this kind.
+    /// Filters by kind.
     kind: Option<String>,
-    /// Only those of this name.
+    /// Filters by name.
     name: Option<String>,
-    /// Only those of this owner.
+    /// Filters by owner.
     owner: Option<String>,
-    /// Only those on this cluster.
+    /// Filters by cluster.
     cluster_id: Option<String>,
-    /// Only those in this status.
+    /// Filters by status.
     status: Option<String>,
 }
 
-impl From<Refused> for Problem {
-    fn from(refused: Refused) -> Self {
+impl From<CreateError> for Problem {
+    fn from(refused: CreateError) -> Self {
         match refused {
-            Refused::Store(error) => error.into(),
-            asked => {
-                let (field, reason) = (asked.field().unwrap_or_default(), asked.to_string());
-                match asked {
-                    Refused::Denied(Denied::NoQuota { .. } | Denied::NoTrials)
-                    | Refused::UnknownCluster(_) => Problem::forbidden_field(field, &reason),
+            CreateError::Store(error) => error.into(),
+            refused => {
+                let (field, reason) = (refused.field().unwrap_or_default(), refused.to_string());
+                match refused {
+                    CreateError::Denied(Denied::NoQuota { .. } | Denied::NoTrials)
+                    | CreateError::UnknownCluster(_) => Problem::forbidden_field(field, &reason),
                     _ => Problem::field(field, reason),
                 }
             }
@@ -96,11 +96,11 @@ impl From<Refused> for Problem {
 }
 
 fn not_offered(field: &str, kind: &Kind) -> Problem {
-    Problem::field(field, format!("the kind {} does not offer it", kind.name))
+    Problem::field(field, format!("is not supported by kind {}", kind.name))
 }
 
-/// The kind of that name.
-fn known(app: &App, name: &str) -> Result<std::sync::Arc<Kind>, Problem> {
+/// Returns the kind with this name.
+fn kind_by_name(app: &App, name: &str) -> Result<std::sync::Arc<Kind>, Problem> {
     let catalog = app.rules.catalog();
     catalog.kind(name).cloned().ok_or_else(|| {
         let names: Vec<&str> = catalog.kinds().map(|kind| kind.name.as_str()).collect();
@@ -108,52 +108,55 @@ fn known(app: &App, name: &str) -> Result<std::sync::Arc<Kind>, Problem> {
     })
 }
 
-/// Fails if the caller may not have instances at all.
+/// Fails if the caller may not own instances.
 async fn must_not_be_denied(app: &App, caller: &Caller) -> Result<(), Problem> {
     let mut read = app.db.read().await?;
     if app.rules.is_denied(&mut read, &caller.user.username).await? {
         return Err(Problem::forbidden(
-            "You may not have instances; ask the platform administrator.",
+            "You may not own instances; contact the platform administrator.",
         ));
     }
     Ok(())
 }
 
-/// Asks for an instance. Follow its status: it is `ready` when it can be used.
+/// Creates an instance.
+///
+/// Creation is asynchronous: follow the status until it is `ready`.
 #[utoipa::path(post, path = "/api/v1/instances", tag = "instances", request_body = NewInstance,
-    params(("Idempotency-Key" = Option<String>, Header, description = "Acts once, however often it is sent")),
-    responses((status = 201, body = Instance, description = "Asked for"), Problem))]
+    params(("Idempotency-Key" = Option<String>, Header, description = "Key that makes retries safe: the request is executed at most once")),
+    responses((status = 201, body = Instance, description = "Created"), Problem))]
 pub(crate) async fn instance_create(
     Call(app, caller): Call,
-    once: Once,
-    Json(wanted): Json<NewInstance>,
+    key: IdempotencyKey,
+    Json(request): Json<NewInstance>,
 ) -> Result<Response, Problem> {
-    let kind = known(&app, &wanted.kind)?;
-    let wanted = checked(wanted, &kind)?;
+    let kind = kind_by_name(&app, &request.kind)?;
+    let request = checked(request, &kind)?;
     must_not_be_denied(&app, &caller).await?;
     let mut tx = app.db.begin(caller.actor()).await?;
-    if let Some(answer) = once.replay(&mut tx, &caller).await? {
+    if let Some(answer) = key.replay(&mut tx, &caller).await? {
         return Ok(answer);
     }
-    let made = asking::create(&mut tx, &app.rules, &caller.asker(), &kind, &wanted).await?;
-    let generation = made.generation;
-    once.finish(&app, tx, &caller, &Instance::from(made), etag(generation)).await
+    let created =
+        commands::create(&mut tx, &app.rules, &caller.requester(), &kind, &request).await?;
+    let generation = created.generation;
+    key.finish(&app, tx, &caller, &Instance::from(created), etag(generation)).await
 }
 
 /// Lists the organization's instances.
-#[utoipa::path(get, path = "/api/v1/instances", tag = "instances", params(InstanceFilter, Slice),
-    responses((status = 200, body = List<Instance>, description = "A part of the list"), Problem))]
+#[utoipa::path(get, path = "/api/v1/instances", tag = "instances", params(InstanceFilter, PageQuery),
+    responses((status = 200, body = List<Instance>, description = "A page of the list"), Problem))]
 pub(crate) async fn instance_list(
     Call(app, caller): Call,
     Query(filter): Query<InstanceFilter>,
-    Query(slice): Query<Slice>,
+    Query(paging): Query<PageQuery>,
 ) -> Result<Answer<List<Instance>>, Problem> {
-    let page = slice.page()?;
+    let page = paging.page()?;
     let filter = Filter {
         id: None,
         kind: filter
             .kind
-            .map(|name| known(&app, &name).map(|kind| kind.name.clone()))
+            .map(|name| kind_by_name(&app, &name).map(|kind| kind.name.clone()))
             .transpose()?,
         name: filter.name,
         owner: filter.owner,
@@ -163,12 +166,12 @@ pub(crate) async fn instance_list(
     let mut read = app.db.read().await?;
     let found = store::instance::list(&mut read, caller.scope(), &filter, &page).await?;
     let items = found.into_iter().map(Instance::from).collect();
-    Ok(Answer(List::new(items, &page, |one| one.id.to_string())))
+    Ok(Answer(List::new(items, &page, |instance| instance.id.to_string())))
 }
 
-/// One instance.
+/// Returns an instance.
 #[utoipa::path(get, path = "/api/v1/instances/{id}", tag = "instances",
-    params(("id" = String, Path, description = "Its id")),
+    params(("id" = String, Path, description = "Instance ID")),
     responses((status = 200, body = Instance, description = "The instance"), Problem))]
 pub(crate) async fn instance_get(
     Call(app, caller): Call,
@@ -179,49 +182,51 @@ pub(crate) async fn instance_get(
     Ok((etag(found.generation), Answer(Instance::from(found))))
 }
 
-/// Changes an instance's owner, or whether its clients must sign in again.
+/// Updates an instance's owner or reauthentication setting.
 #[utoipa::path(patch, path = "/api/v1/instances/{id}", tag = "instances",
-    params(("id" = String, Path, description = "Its id"),
-        ("If-Match" = Option<String>, Header, description = "Change only this version")),
+    params(("id" = String, Path, description = "Instance ID"),
+        ("If-Match" = Option<String>, Header, description = "ETag; the update fails if it does not match")),
     request_body = InstanceChange,
-    responses((status = 200, body = Instance, description = "Changed"), Problem))]
+    responses((status = 200, body = Instance, description = "Updated"), Problem))]
 pub(crate) async fn instance_update(
     Call(app, caller): Call,
     Path(text): Path<String>,
-    seen: IfMatch,
-    Json(wanted): Json<InstanceChange>,
+    if_match: IfMatch,
+    Json(request): Json<InstanceChange>,
 ) -> Result<impl IntoResponse + use<>, Problem> {
     let id = id("instance", &text)?;
     let mut tx = app.db.begin(caller.actor()).await?;
-    let mut found = store::instance::take(&mut tx, caller.scope(), id).await?;
+    let mut found = store::instance::lock(&mut tx, caller.scope(), id).await?;
     must_be_allowed(&caller, &found)?;
-    seen.check(found.generation)?;
-    let kind = known(&app, &found.kind)?;
-    if wanted.reauthentication.is_some() && !kind.offers.reauthentication {
+    if_match.check(found.generation)?;
+    let kind = kind_by_name(&app, &found.kind)?;
+    if request.reauthentication.is_some() && !kind.offers.reauthentication {
         return Err(not_offered("reauthentication", &kind));
     }
-    let wanted = Change { owner: wanted.owner, reauthentication: wanted.reauthentication };
-    change(&app, &mut tx, &mut found, &wanted).await?;
+    let request = Change { owner: request.owner, reauthentication: request.reauthentication };
+    change(&app, &mut tx, &mut found, &request).await?;
     tx.commit().await?;
     Ok((etag(found.generation), Answer(Instance::from(found))))
 }
 
-/// Deletes an instance. Follow its status: when it is gone, it is not found any more.
+/// Deletes an instance.
+///
+/// Deletion is asynchronous: the instance is not found once it is complete.
 #[utoipa::path(delete, path = "/api/v1/instances/{id}", tag = "instances",
-    params(("id" = String, Path, description = "Its id")),
-    responses((status = 202, body = Instance, description = "On its way out"), Problem))]
+    params(("id" = String, Path, description = "Instance ID")),
+    responses((status = 202, body = Instance, description = "Deletion accepted"), Problem))]
 pub(crate) async fn instance_delete(
     Call(app, caller): Call,
     Path(text): Path<String>,
 ) -> Result<(StatusCode, Answer<Instance>), Problem> {
     let id = id("instance", &text)?;
     let mut tx = app.db.begin(caller.actor()).await?;
-    let found = store::instance::take(&mut tx, caller.scope(), id).await?;
+    let found = store::instance::lock(&mut tx, caller.scope(), id).await?;
     must_be_allowed(&caller, &found)?;
-    let by = caller.deletes_of(found.organization_id);
-    let leaving = store::instance::request_delete(&mut tx, caller.scope(), id, by).await?;
+    let by = caller.deletion_by(found.organization_id);
+    let deleting = store::instance::request_delete(&mut tx, caller.scope(), id, by).await?;
     tx.commit().await?;
-    Ok((StatusCode::ACCEPTED, Answer(leaving.into())))
+    Ok((StatusCode::ACCEPTED, Answer(deleting.into())))
 }
 
 fn must_be_allowed(caller: &Caller, instance: &instance::Instance) -> Result<(), Problem> {

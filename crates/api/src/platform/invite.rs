@@ -1,4 +1,4 @@
-//! Invites: single-use codes that bring a new user into an organization.
+//! Invites: single-use codes that add a user to an organization.
 
 use axum::Json as Answer;
 use axum::extract::{Path, State};
@@ -6,45 +6,45 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use model::{Time, invite};
 use store::{Read, Scope};
-use wire::invite::{Invite, InviteCode, InviteLife, InviteStatus, InviteUse, Redemption};
+use wire::invite::{Invite, InviteCode, InviteStatus, InviteUse, NewInvite, Redemption};
 use wire::user::User;
 
-use crate::account::Wanted;
+use crate::account::UserRequest;
 use crate::body::{Json, OptionalJson};
 use crate::caller::Call;
-use crate::idempotency::Once;
-use crate::page::{List, Query, Slice, id};
+use crate::idempotency::IdempotencyKey;
+use crate::page::{List, PageQuery, Query, id};
 use crate::{App, Problem, account};
 
-/// Makes an invite. Its code is shown only in this answer.
-#[utoipa::path(post, path = "/api/v1/invites", tag = "invites", request_body = Option<InviteLife>,
-    params(("Idempotency-Key" = Option<String>, Header, description = "Acts once, however often it is sent")),
-    responses((status = 201, body = Invite, description = "Made"), Problem))]
+/// Creates an invite. The response is the only one that contains the code.
+#[utoipa::path(post, path = "/api/v1/invites", tag = "invites", request_body = Option<NewInvite>,
+    params(("Idempotency-Key" = Option<String>, Header, description = "Key that makes retries safe: the request is executed at most once")),
+    responses((status = 201, body = Invite, description = "Created"), Problem))]
 pub(crate) async fn invite_create(
     Call(app, caller): Call,
-    once: Once,
-    OptionalJson(wanted): OptionalJson<InviteLife>,
+    key: IdempotencyKey,
+    OptionalJson(request): OptionalJson<NewInvite>,
 ) -> Result<Response, Problem> {
-    let life = invite::life("expires_in", wanted.expires_in)?;
+    let life = invite::check_lifetime("expires_in", request.expires_in)?;
     let mut tx = app.db.begin(caller.actor()).await?;
-    if let Some(answer) = once.replay(&mut tx, &caller).await? {
+    if let Some(answer) = key.replay(&mut tx, &caller).await? {
         return Ok(answer);
     }
     let (invite, code) = account::invite(&app, &mut tx, &caller.user, life).await?;
-    let kept = view(&mut tx, invite, app.db.now()).await?;
-    // A repeat gets the invite, but not its code: that is kept nowhere.
-    let shown = Invite { code: Some(code), ..kept.clone() };
-    once.finish_showing(&app, tx, &caller, &kept, &shown, ()).await
+    let stored = view(&mut tx, invite, app.db.now()).await?;
+    // A replayed response has no code: codes are not stored.
+    let returned = Invite { code: Some(code), ..stored.clone() };
+    key.finish_with_secret(&app, tx, &caller, &stored, &returned, ()).await
 }
 
 /// Lists the organization's invites.
-#[utoipa::path(get, path = "/api/v1/invites", tag = "invites", params(Slice),
-    responses((status = 200, body = List<Invite>, description = "A part of the list"), Problem))]
+#[utoipa::path(get, path = "/api/v1/invites", tag = "invites", params(PageQuery),
+    responses((status = 200, body = List<Invite>, description = "A page of the list"), Problem))]
 pub(crate) async fn invite_list(
     Call(app, caller): Call,
-    Query(slice): Query<Slice>,
+    Query(paging): Query<PageQuery>,
 ) -> Result<Answer<List<Invite>>, Problem> {
-    let page = slice.page()?;
+    let page = paging.page()?;
     let mut read = app.db.read().await?;
     let mut items = Vec::new();
     for invite in store::invite::list(&mut read, caller.scope(), &page).await? {
@@ -53,9 +53,9 @@ pub(crate) async fn invite_list(
     Ok(Answer(List::new(items, &page, |i| i.id.to_string())))
 }
 
-/// One invite with all its uses.
+/// Returns an invite with its redemptions.
 #[utoipa::path(get, path = "/api/v1/invites/{id}", tag = "invites",
-    params(("id" = String, Path, description = "Its id, not its code")),
+    params(("id" = String, Path, description = "Invite ID, not its code")),
     responses((status = 200, body = Invite, description = "The invite"), Problem))]
 pub(crate) async fn invite_get(
     Call(app, caller): Call,
@@ -73,18 +73,18 @@ pub(crate) async fn invite_get(
     Ok(Answer(Invite { uses, ..view(&mut read, invite, app.db.now()).await? }))
 }
 
-/// Opens an invite again: its code works once more.
+/// Reopens an invite: its code can be redeemed once more.
 #[utoipa::path(post, path = "/api/v1/invites/{id}/reopen", tag = "invites",
-    params(("id" = String, Path, description = "Its id, not its code")),
-    request_body = Option<InviteLife>,
-    responses((status = 200, body = Invite, description = "Open again"), Problem))]
+    params(("id" = String, Path, description = "Invite ID, not its code")),
+    request_body = Option<NewInvite>,
+    responses((status = 200, body = Invite, description = "Reopened"), Problem))]
 pub(crate) async fn invite_reopen(
     Call(app, caller): Call,
     Path(text): Path<String>,
-    OptionalJson(wanted): OptionalJson<InviteLife>,
+    OptionalJson(request): OptionalJson<NewInvite>,
 ) -> Result<Answer<Invite>, Problem> {
     let id = id("invite", &text)?;
-    let life = invite::life("expires_in", wanted.expires_in)?;
+    let life = invite::check_lifetime("expires_in", request.expires_in)?;
     let mut tx = app.db.begin(caller.actor()).await?;
     store::invite::get(&mut tx, caller.scope(), id).await?;
     caller.must_be_owner()?;
@@ -93,10 +93,10 @@ pub(crate) async fn invite_reopen(
     view(&mut app.db.read().await?, invite, app.db.now()).await.map(Answer)
 }
 
-/// Ends an invite before its time.
+/// Revokes an invite.
 #[utoipa::path(delete, path = "/api/v1/invites/{id}", tag = "invites",
-    params(("id" = String, Path, description = "Its id, not its code")),
-    responses((status = 204, description = "Its code no longer works"), Problem))]
+    params(("id" = String, Path, description = "Invite ID, not its code")),
+    responses((status = 204, description = "Revoked"), Problem))]
 pub(crate) async fn invite_revoke(
     Call(app, caller): Call,
     Path(text): Path<String>,
@@ -110,44 +110,44 @@ pub(crate) async fn invite_revoke(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Tells how a code is doing.
+/// Returns the status of an invite code.
 #[utoipa::path(post, path = "/api/v1/invites/check", tag = "invites", security(()),
     request_body = InviteCode,
-    responses((status = 200, body = InviteStatus, description = "Its status"), Problem))]
+    responses((status = 200, body = InviteStatus, description = "Status"), Problem))]
 pub(crate) async fn invite_check(
     State(app): State<App>,
-    Json(wanted): Json<InviteCode>,
+    Json(request): Json<InviteCode>,
 ) -> Result<Answer<InviteStatus>, Problem> {
-    status(&app, wanted.code).await.map(Answer)
+    status(&app, request.code).await.map(Answer)
 }
 
-/// Uses a code: makes a user in the organization that invites.
+/// Redeems an invite code: creates a user in the inviting organization.
 #[utoipa::path(post, path = "/api/v1/invites/redeem", tag = "invites", security(()),
     request_body = Redemption,
-    responses((status = 201, body = User, description = "Joined"), Problem))]
+    responses((status = 201, body = User, description = "User created"), Problem))]
 pub(crate) async fn invite_redeem(
     State(app): State<App>,
     Json(new): Json<Redemption>,
 ) -> Result<(StatusCode, Answer<User>), Problem> {
     let display_name = new.display_name.as_deref();
-    let wanted = Wanted { username: &new.username, password: &new.password, display_name };
-    let user = account::redeem(&app, &new.code, &wanted).await?;
+    let request = UserRequest { username: &new.username, password: &new.password, display_name };
+    let user = account::redeem(&app, &new.code, &request).await?;
     Ok((StatusCode::CREATED, Answer(user.into())))
 }
 
-/// How a code is doing, for whoever bears it.
+/// Returns the status of an invite code.
 pub(crate) async fn status(app: &App, code: String) -> Result<InviteStatus, Problem> {
-    let invite = account::invite_of(app, &code).await?;
+    let invite = account::invite_by_code(app, &code).await?;
     let mut read = app.db.read().await?;
     let organization =
         store::organization::get(&mut read, Scope::All, invite.organization_id).await?;
-    let shown = view(&mut read, invite, app.db.now()).await?;
+    let invite = view(&mut read, invite, app.db.now()).await?;
     Ok(InviteStatus {
         code,
-        active: shown.active,
-        expired: shown.expired,
-        used_by: shown.used_by,
-        expires_at: shown.expires_at,
+        active: invite.active,
+        expired: invite.expired,
+        used_by: invite.used_by,
+        expires_at: invite.expires_at,
         organization: organization.name,
     })
 }

@@ -9,7 +9,7 @@ use crate::{App, Problem};
 
 /// Lists the kinds of managed services.
 #[utoipa::path(get, path = "/api/v1/kinds", tag = "instances",
-    responses((status = 200, body = Kinds, description = "All of them"), Problem))]
+    responses((status = 200, body = Kinds, description = "Complete list"), Problem))]
 pub(crate) async fn kind_list(State(app): State<App>, _: Caller) -> Answer<Kinds> {
     let catalog = app.rules.catalog();
     Answer(Kinds { items: catalog.kinds().map(|kind| Kind::from(&**kind)).collect() })

@@ -1,4 +1,4 @@
-//! What deployments say.
+//! Logs of deployments.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,34 +24,36 @@ use crate::logs::Lines;
 use crate::page::{Query, flag, id, number};
 use crate::{App, Problem};
 
-/// How a log in lines of JSON is called.
+/// Media type of logs as JSON lines.
 pub(crate) const NDJSON: &str = "application/x-ndjson";
-/// How often, and after what time, to look whether a replica whose log is over has ended.
-const LOOKS: usize = 20;
-const LOOK: Duration = Duration::from_millis(100);
+/// Number and interval of checks whether a replica whose log has ended has ended as well.
+const END_CHECKS: usize = 20;
+const END_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Which part of the log is wanted.
+/// Log query.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct LogFilter {
-    /// Goes on as more is said, until all replicas have ended.
+    /// Whether to stream new lines until all replicas have ended.
     #[param(value_type = Option<bool>)]
     follow: Option<String>,
-    /// Only of the replica of this number.
+    /// Filters by replica number.
     #[param(value_type = Option<i64>)]
     replica: Option<String>,
-    /// Only the last lines of each replica, this many, from 0 to 100000.
+    /// Number of last lines of each replica, from 0 to 100000.
     #[param(value_type = Option<i64>)]
     tail: Option<String>,
-    /// Only after this place, the `next` of a line; with `replica`.
+    /// Cursor after which to start: the `next` of a line. Requires `replica`.
     after: Option<String>,
 }
 
-/// What a deployment's replicas say: as plain text, or as lines of JSON with
-/// `Accept: application/x-ndjson`. Of what has ended the last lines are kept.
+/// Returns the logs of a deployment's replicas.
+///
+/// Plain text, or JSON lines with `Accept: application/x-ndjson`. The last lines of ended replicas
+/// are retained.
 #[utoipa::path(get, path = "/api/v1/deployments/{id}/logs", tag = "deployments",
-    params(("id" = String, Path, description = "Its id"), LogFilter),
-    responses((status = 200, description = "The log",
+    params(("id" = String, Path, description = "Deployment ID"), LogFilter),
+    responses((status = 200, description = "Log",
         content((String = "text/plain"), (Line = "application/x-ndjson"))), Problem))]
 pub(crate) async fn deployment_logs(
     Call(app, caller): Call,
@@ -64,15 +66,13 @@ pub(crate) async fn deployment_logs(
     let follow = flag("follow", filter.follow.as_deref())?;
     let mut read = app.db.read().await?;
     let found = store::deployment::get(&mut read, caller.scope(), id).await?;
-    let mut replicas = store::deployment::replica::of(&mut read, id).await?;
+    let mut replicas = store::deployment::replica::list(&mut read, id).await?;
     replicas.retain(|replica| only.is_none_or(|number| number == replica.id.number));
     if let Some(number) = only.filter(|_| replicas.is_empty()) {
         return Err(Problem::not_found("replica", &number.to_string()));
     }
     if found.spec.image.is_none() {
-        return Err(Problem::conflict(
-            "it has no image, so nothing of it runs that could say anything",
-        ));
+        return Err(Problem::conflict("The deployment has no image and therefore no logs."));
     }
     drop(read);
     let mut streams = Vec::new();
@@ -82,25 +82,25 @@ pub(crate) async fn deployment_logs(
         streams.push(lines.map(move |line| Line::new(number, line)).boxed());
     }
     let mut stop = app.stop.clone();
-    let lines = stream::select_all(streams).take_until(async move { stop.told().await });
-    Ok(answer(lines.boxed(), wants_json(&headers), replicas.len() > 1))
+    let lines = stream::select_all(streams).take_until(async move { stop.signalled().await });
+    Ok(respond(lines.boxed(), wants_json(&headers), replicas.len() > 1))
 }
 
 impl LogFilter {
     fn checked(&self) -> Result<(Option<u32>, LogsFrom), Problem> {
-        let most = i64::from(u32::MAX);
-        let only = self.replica.as_deref().map(|text| number("replica", Some(text), 0, 0, most));
+        let max = i64::from(u32::MAX);
+        let only = self.replica.as_deref().map(|text| number("replica", Some(text), 0, 0, max));
         let only = only.transpose()?.map(|n| u32::try_from(n).unwrap_or_default());
         let tail = self.tail.as_deref().map(|text| number("tail", Some(text), 0, 0, 100_000));
         let tail = tail.transpose()?.map(|n| usize::try_from(n).unwrap_or_default());
         let from = match (&self.after, tail) {
             (Some(_), Some(_)) => {
-                return Err(Problem::field("after", "give either after or tail, not both"));
+                return Err(Problem::field("after", "must not be combined with tail"));
             }
             (Some(_), None) if only.is_none() => {
                 return Err(Problem::field(
                     "after",
-                    "is a place in one replica's log: give replica, too",
+                    "requires replica: it is a position in one replica's log",
                 ));
             }
             (Some(after), None) => LogsFrom::After(Cursor(after.clone())),
@@ -111,7 +111,7 @@ impl LogFilter {
     }
 }
 
-/// What one replica says; what it said last if it has ended.
+/// Streams the log of one replica; the retained lines if it has ended.
 async fn lines(
     app: &App,
     replica: &Replica,
@@ -120,58 +120,64 @@ async fn lines(
 ) -> Result<Lines, Problem> {
     let has_ended = matches!(replica.status, Status::Completed | Status::Failed);
     if let Some(place) = replica.place.as_ref().filter(|_| !has_ended) {
-        let on = store::cluster::get(&mut app.db.read().await?, Scope::All, place.cluster).await?;
+        let cluster =
+            store::cluster::get(&mut app.db.read().await?, Scope::All, place.cluster).await?;
         let (id, from) = (replica.id, from.clone());
-        let lines = match on.provider {
+        let lines = match cluster.provider {
             Provider::Local => app.logs.logs(id, from, follow).await,
-            _ => app.relay.ask(on.id, id, from, follow).await,
+            _ => app.relay.request(cluster.id, id, from, follow).await,
         };
         let lines = lines.map_err(Problem::unavailable)?;
-        return Ok(if follow { with_the_rest(app.clone(), id, lines) } else { lines });
+        return Ok(if follow { with_retained_lines(app.clone(), id, lines) } else { lines });
     }
     let mut read = app.db.read().await?;
-    let kept = store::deployment::replica::tail(&mut read, replica.id).await?;
+    let retained = store::deployment::replica::tail(&mut read, replica.id).await?;
     let skip = match from {
-        LogsFrom::Last(count) => kept.len().saturating_sub(*count),
+        LogsFrom::Last(count) => retained.len().saturating_sub(*count),
         LogsFrom::After(cursor) => {
-            kept.iter().position(|line| line.next == *cursor).map_or(0, |at| at + 1)
+            retained.iter().position(|line| line.next == *cursor).map_or(0, |at| at + 1)
         }
         LogsFrom::Start => 0,
     };
-    Ok(stream::iter(kept.into_iter().skip(skip)).boxed())
+    Ok(stream::iter(retained.into_iter().skip(skip)).boxed())
 }
 
-/// What is cleared away may take the last lines along before a follower has seen them; they were
-/// reported, too.
-fn with_the_rest(app: App, id: ReplicaId, lines: Lines) -> Lines {
+/// Appends lines that a follower missed: cleanup may remove a replica's log before its last lines
+/// were read, but the agent has reported them as well.
+fn with_retained_lines(app: App, id: ReplicaId, lines: Lines) -> Lines {
     let last = Arc::new(Mutex::new(None));
-    let noted = last.clone();
+    let recorded = last.clone();
     let lines = lines.inspect(move |line: &LogLine| {
-        *noted.lock().unwrap_or_else(PoisonError::into_inner) = Some(line.clone());
+        *recorded.lock().unwrap_or_else(PoisonError::into_inner) = Some(line.clone());
     });
-    let rest = stream::once(async move {
+    let missed_lines = stream::once(async move {
         let last = last.lock().unwrap_or_else(PoisonError::into_inner).take();
-        rest(&app, id, last).await.unwrap_or_default()
+        missed_lines(&app, id, last).await.unwrap_or_default()
     });
-    lines.chain(rest.flat_map(stream::iter)).boxed()
+    lines.chain(missed_lines.flat_map(stream::iter)).boxed()
 }
 
-/// The lines after the last one that was seen of a replica that has ended, once that is known.
-async fn rest(app: &App, id: ReplicaId, last: Option<LogLine>) -> store::Result<Vec<LogLine>> {
-    for _ in 0..LOOKS {
+/// Returns the lines after `last` of a replica once it has ended.
+async fn missed_lines(
+    app: &App,
+    id: ReplicaId,
+    last: Option<LogLine>,
+) -> store::Result<Vec<LogLine>> {
+    for _ in 0..END_CHECKS {
         let mut read = app.db.read().await?;
-        let all = store::deployment::replica::of(&mut read, id.deployment).await?;
-        let Some(now) = all.into_iter().find(|replica| replica.id == id) else { break };
+        let replicas = store::deployment::replica::list(&mut read, id.deployment).await?;
+        let Some(now) = replicas.into_iter().find(|replica| replica.id == id) else { break };
         if matches!(now.status, Status::Completed | Status::Failed) {
-            let kept = store::deployment::replica::tail(&mut read, id).await?;
-            let Some(last) = last else { return Ok(kept) };
-            let known = kept.iter().position(|line| line.next == last.next && line.at == last.at);
+            let retained = store::deployment::replica::tail(&mut read, id).await?;
+            let Some(last) = last else { return Ok(retained) };
+            let known =
+                retained.iter().position(|line| line.next == last.next && line.at == last.at);
             let is_new = |line: &LogLine| line.at > last.at;
-            let from = known.map(|at| at + 1).or_else(|| kept.iter().position(is_new));
-            return Ok(kept.into_iter().skip(from.unwrap_or(usize::MAX)).collect());
+            let from = known.map(|at| at + 1).or_else(|| retained.iter().position(is_new));
+            return Ok(retained.into_iter().skip(from.unwrap_or(usize::MAX)).collect());
         }
         drop(read);
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(END_CHECK_INTERVAL).await;
     }
     Ok(Vec::new())
 }
@@ -193,7 +199,7 @@ pub(crate) fn wants_json(headers: &HeaderMap) -> bool {
     accept.contains(NDJSON) || accept.contains("application/json")
 }
 
-fn answer(lines: stream::BoxStream<'static, Line>, json: bool, with_number: bool) -> Response {
+fn respond(lines: stream::BoxStream<'static, Line>, json: bool, with_number: bool) -> Response {
     let kind = if json { NDJSON } else { "text/plain; charset=utf-8" };
     let chunks = lines.map(move |line| {
         let text = if json { as_json(&line) } else { as_text(&line, with_number) };

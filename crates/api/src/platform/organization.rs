@@ -6,50 +6,51 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use model::OrganizationId;
 use store::{Page, Scope};
-use wire::organization::{Founded, NewOrganization, Organization, OrganizationChange};
+use wire::organization::{CreatedOrganization, NewOrganization, Organization, OrganizationChange};
 use wire::user::User;
 
-use crate::account::Wanted;
+use crate::account::UserRequest;
 use crate::body::Json;
 use crate::caller::Call;
 use crate::etag::{IfMatch, etag};
-use crate::page::{List, MAX_LIMIT, Query, Slice, id};
+use crate::page::{List, MAX_LIMIT, PageQuery, Query, id};
 use crate::{App, Problem, account};
 
-/// Makes an organization and its first owner.
+/// Creates an organization and its first owner.
 #[utoipa::path(post, path = "/api/v1/organizations", tag = "organizations", security(()),
     request_body = NewOrganization,
-    responses((status = 201, body = Founded, description = "Made"), Problem))]
+    responses((status = 201, body = CreatedOrganization, description = "Created"), Problem))]
 pub(crate) async fn organization_create(
     State(app): State<App>,
     Json(new): Json<NewOrganization>,
-) -> Result<(StatusCode, Answer<Founded>), Problem> {
-    let owner = Wanted {
+) -> Result<(StatusCode, Answer<CreatedOrganization>), Problem> {
+    let owner = UserRequest {
         username: &new.owner.username,
         password: &new.owner.password,
         display_name: new.owner.display_name.as_deref(),
     };
-    let (organization, user) = account::found(&app, &new.name, &owner, ["name", "owner"]).await?;
-    let founded = Founded { organization: organization.into(), user: user.into() };
-    Ok((StatusCode::CREATED, Answer(founded)))
+    let (organization, user) =
+        account::create_organization(&app, &new.name, &owner, ["name", "owner"]).await?;
+    let created = CreatedOrganization { organization: organization.into(), user: user.into() };
+    Ok((StatusCode::CREATED, Answer(created)))
 }
 
-/// Lists the caller's organization; all of them for the platform administrator.
-#[utoipa::path(get, path = "/api/v1/organizations", tag = "organizations", params(Slice),
-    responses((status = 200, body = List<Organization>, description = "A part of the list"), Problem))]
+/// Lists the caller's organization; all organizations for the platform administrator.
+#[utoipa::path(get, path = "/api/v1/organizations", tag = "organizations", params(PageQuery),
+    responses((status = 200, body = List<Organization>, description = "A page of the list"), Problem))]
 pub(crate) async fn organization_list(
     Call(app, caller): Call,
-    Query(slice): Query<Slice>,
+    Query(paging): Query<PageQuery>,
 ) -> Result<Answer<List<Organization>>, Problem> {
-    let page = slice.page()?;
+    let page = paging.page()?;
     let found = store::organization::list(&mut app.db.read().await?, caller.scope(), &page).await?;
     let items = found.into_iter().map(Organization::from).collect();
     Ok(Answer(List::new(items, &page, |o| o.id.to_string())))
 }
 
-/// One organization with its members.
+/// Returns an organization with its members.
 #[utoipa::path(get, path = "/api/v1/organizations/{id}", tag = "organizations",
-    params(("id" = String, Path, description = "Its id")),
+    params(("id" = String, Path, description = "Organization ID")),
     responses((status = 200, body = Organization, description = "The organization"), Problem))]
 pub(crate) async fn organization_get(
     Call(app, caller): Call,
@@ -65,16 +66,16 @@ pub(crate) async fn organization_get(
     Ok((etag(generation), Answer(Organization { members, ..found.into() })))
 }
 
-/// Changes an organization's name.
+/// Updates an organization's name.
 #[utoipa::path(patch, path = "/api/v1/organizations/{id}", tag = "organizations",
-    params(("id" = String, Path, description = "Its id"),
-        ("If-Match" = Option<String>, Header, description = "Change only this version")),
+    params(("id" = String, Path, description = "Organization ID"),
+        ("If-Match" = Option<String>, Header, description = "ETag; the update fails if it does not match")),
     request_body = OrganizationChange,
-    responses((status = 200, body = Organization, description = "Changed"), Problem))]
+    responses((status = 200, body = Organization, description = "Updated"), Problem))]
 pub(crate) async fn organization_update(
     Call(app, caller): Call,
     Path(text): Path<String>,
-    seen: IfMatch,
+    if_match: IfMatch,
     Json(change): Json<OrganizationChange>,
 ) -> Result<impl IntoResponse + use<>, Problem> {
     let id: OrganizationId = id("organization", &text)?;
@@ -82,7 +83,7 @@ pub(crate) async fn organization_update(
     let mut tx = app.db.begin(caller.actor()).await?;
     let found = store::organization::get(&mut tx, caller.scope(), id).await?;
     caller.must_be_owner()?;
-    seen.check(found.generation)?;
+    if_match.check(found.generation)?;
     let changed = store::organization::set_name(&mut tx, id, &name).await?;
     tx.commit().await?;
     Ok((etag(changed.generation), Answer(Organization::from(changed))))

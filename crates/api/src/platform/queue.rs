@@ -1,4 +1,4 @@
-//! The queue: what waits, first in line first.
+//! The queue of pending deployments.
 
 use axum::Json as Answer;
 use serde::Deserialize;
@@ -9,20 +9,20 @@ use crate::Problem;
 use crate::caller::Call;
 use crate::page::{Query, id_field, number};
 
-/// Which part of the queue is wanted.
+/// Filter for the queue.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct QueueFilter {
-    /// Only those that wait for this cluster alone.
+    /// Filters by cluster: deployments that are pinned to it.
     cluster_id: Option<String>,
-    /// How many at most, from 1 to 1000; 100 when it is left out.
+    /// Maximum number of items, from 1 to 1000; defaults to 100.
     #[param(value_type = Option<i64>)]
     limit: Option<String>,
 }
 
-/// Lists the organization's deployments that wait for room, first in line first.
+/// Lists the organization's pending deployments in queue order.
 #[utoipa::path(get, path = "/api/v1/queue", tag = "deployments", params(QueueFilter),
-    responses((status = 200, body = Queue, description = "What waits"), Problem))]
+    responses((status = 200, body = Queue, description = "Pending deployments"), Problem))]
 pub(crate) async fn queue_list(
     Call(app, caller): Call,
     Query(filter): Query<QueueFilter>,

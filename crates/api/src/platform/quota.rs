@@ -1,34 +1,35 @@
-//! What callers may have, and what is granted to whom.
+//! Quotas of callers, and quota grants.
 
 use axum::Json as Answer;
 use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::Response;
-use engine::rules::Entitled;
+use engine::rules::UserEntitlement;
 use model::kind::Kind;
 use model::{OrganizationId, Time, name};
 use serde::Deserialize;
 use store::quota::NewQuota;
-use store::{Read, Scope, account};
+use store::{Read, Scope, quota_usage};
 use utoipa::IntoParams;
-use wire::quota::{Allowance, Allowed, Grant, Grants, NewGrant};
+use wire::quota::{Grant, Grants, NewGrant, QuotaUsage, Quotas};
 
 use crate::body::Json;
 use crate::caller::{Call, Caller};
-use crate::idempotency::Once;
+use crate::idempotency::IdempotencyKey;
 use crate::instance::{organization_holder, trial_holder};
 use crate::page::Query;
 use crate::{App, Problem};
 
-/// What the caller may have and has, before it asks for anything.
+/// Returns the caller's quotas and their usage.
 #[utoipa::path(get, path = "/api/v1/quota", tag = "quota",
-    responses((status = 200, body = Allowance, description = "For every kind"), Problem))]
-pub(crate) async fn quota_get(Call(app, caller): Call) -> Result<Answer<Allowance>, Problem> {
+    responses((status = 200, body = Quotas, description = "Quotas for every kind"), Problem))]
+pub(crate) async fn quota_get(Call(app, caller): Call) -> Result<Answer<Quotas>, Problem> {
     let mut read = app.db.read().await?;
     let (organization, username) = (caller.user.organization_id, &caller.user.username);
-    let foreign = store::foreign::organization_name(&mut read, organization).await?;
+    let external =
+        store::external_identity::organization_external_id(&mut read, organization).await?;
     let entitled =
-        app.rules.entitled(&mut read, organization, foreign.as_deref(), username).await?;
+        app.rules.entitled(&mut read, organization, external.as_deref(), username).await?;
     let mut items = Vec::new();
     for kind in app.rules.catalog().kinds() {
         for mut allowed in allowed(&caller, kind, &entitled, app.db.now()) {
@@ -36,56 +37,63 @@ pub(crate) async fn quota_get(Call(app, caller): Call) -> Result<Answer<Allowanc
             items.push(allowed);
         }
     }
-    Ok(Answer(Allowance { is_limited: entitled.is_limited, items }))
+    Ok(Answer(Quotas { is_limited: entitled.is_limited, items }))
 }
 
-async fn used(read: &mut Read, of: &Allowed) -> Result<i64, Problem> {
-    let account = if of.holder.starts_with("trial/") {
-        of.instance_type.clone()
+async fn used(read: &mut Read, allowed: &QuotaUsage) -> Result<i64, Problem> {
+    let account = if allowed.holder.starts_with("trial/") {
+        allowed.instance_type.clone()
     } else {
-        format!("{}.{}", of.instance_type, of.billing_model)
+        format!("{}.{}", allowed.instance_type, allowed.billing_model)
     };
-    Ok(account::used(read, &of.kind, &of.holder, &account).await?)
+    Ok(quota_usage::used(read, &allowed.kind, &allowed.holder, &account).await?)
 }
 
-/// What may be had of a kind; what is used of it is not looked up yet.
-fn allowed(caller: &Caller, kind: &Kind, entitled: &Entitled, now: Time) -> Vec<Allowed> {
+/// Returns the caller's quotas for a kind, without usage.
+fn allowed(caller: &Caller, kind: &Kind, entitled: &UserEntitlement, now: Time) -> Vec<QuotaUsage> {
     if !entitled.is_limited {
-        return everything(caller, kind);
+        return unlimited(caller, kind);
     }
     let holder = entitled.holder.clone().unwrap_or_default();
     let grants = entitled.grants.iter().flatten().filter(|grant| grant.concerns(kind));
-    let granted: Vec<Allowed> = grants
+    let granted: Vec<QuotaUsage> = grants
         .filter(|grant| !grant.is_expired(now))
-        .map(|grant| Allowed {
+        .map(|grant| QuotaUsage {
             limit: grant.limit.map(i64::from),
             expires_at: grant.expires_at,
-            ..one(kind, &grant.instance_type, &grant.billing_model, &holder)
+            ..quota_for(kind, &grant.instance_type, &grant.billing_model, &holder)
         })
         .collect();
     let has_any = entitled.grants.iter().flatten().any(|grant| grant.concerns(kind));
     if has_any { granted } else { trial(caller, kind, Some(i64::from(kind.max_trials))) }
 }
 
-fn everything(caller: &Caller, kind: &Kind) -> Vec<Allowed> {
-    let proper = kind.types.iter().filter(|one| !kind.is_trial(&one.id));
+fn unlimited(caller: &Caller, kind: &Kind) -> Vec<QuotaUsage> {
+    let regular = kind.types.iter().filter(|instance_type| !kind.is_trial(&instance_type.id));
     let holder = organization_holder(&caller.user);
-    let mut all: Vec<Allowed> = proper
-        .flat_map(|of| of.billing_models.iter().map(|model| one(kind, &of.id, &model.id, &holder)))
+    let mut all: Vec<QuotaUsage> = regular
+        .flat_map(|instance_type| {
+            instance_type
+                .billing_models
+                .iter()
+                .map(|model| quota_for(kind, &instance_type.id, &model.id, &holder))
+        })
         .collect();
     all.extend(trial(caller, kind, None));
     all
 }
 
-fn trial(caller: &Caller, kind: &Kind, limit: Option<i64>) -> Vec<Allowed> {
-    let Some(of) = kind.trial_type() else { return Vec::new() };
-    let models = of.billing_models.iter();
+fn trial(caller: &Caller, kind: &Kind, limit: Option<i64>) -> Vec<QuotaUsage> {
+    let Some(instance_type) = kind.trial_type() else { return Vec::new() };
+    let models = instance_type.billing_models.iter();
     let holder = trial_holder(&caller.user);
-    models.map(|model| Allowed { limit, ..one(kind, &of.id, &model.id, &holder) }).collect()
+    models
+        .map(|model| QuotaUsage { limit, ..quota_for(kind, &instance_type.id, &model.id, &holder) })
+        .collect()
 }
 
-fn one(kind: &Kind, instance_type: &str, billing_model: &str, holder: &str) -> Allowed {
-    Allowed {
+fn quota_for(kind: &Kind, instance_type: &str, billing_model: &str, holder: &str) -> QuotaUsage {
+    QuotaUsage {
         kind: kind.name.clone(),
         instance_type: instance_type.to_owned(),
         billing_model: billing_model.to_owned(),
@@ -96,44 +104,45 @@ fn one(kind: &Kind, instance_type: &str, billing_model: &str, holder: &str) -> A
     }
 }
 
-/// Whose grants are wanted.
+/// Filter for quota grants.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct GrantFilter {
-    /// Only those of this holder: `organization/<id>` or `user/<name>`.
+    /// Filters by holder: `organization/<id>` or `user/<name>`.
     holder: Option<String>,
 }
 
-/// Lists what is granted to whom. For the platform administrator.
+/// Lists the quota grants. For the platform administrator.
 #[utoipa::path(get, path = "/api/v1/admin/quota", tag = "admin", params(GrantFilter),
-    responses((status = 200, body = Grants, description = "All of it"), Problem))]
+    responses((status = 200, body = Grants, description = "Quota grants"), Problem))]
 pub(crate) async fn admin_quota_list(
     Call(app, caller): Call,
     Query(filter): Query<GrantFilter>,
 ) -> Result<Answer<Grants>, Problem> {
-    caller.must_be_admin("see grants")?;
+    caller.must_be_admin("list quota grants")?;
     let mut read = app.db.read().await?;
     let found = store::quota::list(&mut read, filter.holder.as_deref()).await?;
     Ok(Answer(Grants { items: found.into_iter().map(Grant::from).collect() }))
 }
 
-/// Grants quota. The first grant turns limits on for everybody. For the platform administrator.
+/// Grants quota. The first grant enables quota enforcement for all users. For the platform
+/// administrator.
 #[utoipa::path(post, path = "/api/v1/admin/quota", tag = "admin", request_body = NewGrant,
-    params(("Idempotency-Key" = Option<String>, Header, description = "Acts once, however often it is sent")),
+    params(("Idempotency-Key" = Option<String>, Header, description = "Key that makes retries safe: the request is executed at most once")),
     responses((status = 201, body = Grant, description = "Granted"), Problem))]
 pub(crate) async fn admin_quota_create(
     Call(app, caller): Call,
-    once: Once,
-    Json(wanted): Json<NewGrant>,
+    key: IdempotencyKey,
+    Json(request): Json<NewGrant>,
 ) -> Result<Response, Problem> {
     caller.must_be_admin("grant quota")?;
-    let new = checked(&app, wanted).await?;
+    let new = checked(&app, request).await?;
     let mut tx = app.db.begin(caller.actor()).await?;
-    if let Some(answer) = once.replay(&mut tx, &caller).await? {
+    if let Some(answer) = key.replay(&mut tx, &caller).await? {
         return Ok(answer);
     }
-    let made = store::quota::create(&mut tx, &new).await?;
-    once.finish(&app, tx, &caller, &Grant::from(made), ()).await
+    let created = store::quota::create(&mut tx, &new).await?;
+    key.finish(&app, tx, &caller, &Grant::from(created), ()).await
 }
 
 async fn checked(app: &App, new: NewGrant) -> Result<NewQuota, Problem> {
@@ -153,7 +162,7 @@ async fn checked(app: &App, new: NewGrant) -> Result<NewQuota, Problem> {
     })
 }
 
-/// Fails unless a kind has this type, and the type this billing model.
+/// Fails unless a kind offers the instance type with the billing model.
 fn must_exist(
     app: &App,
     kind: Option<&str>,
@@ -161,19 +170,21 @@ fn must_exist(
     billing_model: &str,
 ) -> Result<(), Problem> {
     let catalog = app.rules.catalog();
-    let mut kinds =
-        catalog.kinds().filter(|one| kind.is_none_or(|name| one.name == name)).peekable();
+    let mut kinds = catalog
+        .kinds()
+        .filter(|candidate| kind.is_none_or(|name| candidate.name == name))
+        .peekable();
     if kinds.peek().is_none() {
         return Err(Problem::field(
             "kind",
-            "is not in the catalog; GET /api/v1/kinds lists what is",
+            "is not in the catalog; GET /api/v1/kinds lists the kinds",
         ));
     }
-    let types: Vec<_> = kinds.filter_map(|one| one.type_of(instance_type)).collect();
+    let types: Vec<_> = kinds.filter_map(|kind| kind.instance_type(instance_type)).collect();
     if types.is_empty() {
         return Err(Problem::field("instance_type", "is not in the catalog"));
     }
-    if types.iter().any(|one| one.billing_model(billing_model).is_some()) {
+    if types.iter().any(|kind| kind.billing_model(billing_model).is_some()) {
         return Ok(());
     }
     Err(Problem::field("billing_model", "is not in the catalog for this type"))
@@ -187,25 +198,26 @@ async fn holder(
     match (organization, username) {
         (Some(text), None) => {
             let id: OrganizationId = text.parse().map_err(|_| {
-                Problem::field("organization_id", "is no id; ids have 20 characters")
+                Problem::field("organization_id", "is not an ID; IDs have 20 characters")
             })?;
             store::organization::get(&mut app.db.read().await?, Scope::All, id).await?;
             Ok(format!("organization/{id}"))
         }
         (None, Some(text)) => Ok(format!("user/{}", name::line("username", &text, 255)?)),
-        _ => Err(Problem::field("organization_id", "give either this or username")),
+        _ => Err(Problem::field("organization_id", "set either organization_id or username")),
     }
 }
 
-/// Takes a grant back. What it was for rests for its grace, and ends then. For the platform administrator.
+/// Revokes a quota grant. Instances that depend on it are suspended for the grace period and then
+/// deleted. For the platform administrator.
 #[utoipa::path(delete, path = "/api/v1/admin/quota/{id}", tag = "admin",
-    params(("id" = String, Path, description = "The grant's id")),
-    responses((status = 204, description = "Taken back"), Problem))]
+    params(("id" = String, Path, description = "Grant ID")),
+    responses((status = 204, description = "Revoked"), Problem))]
 pub(crate) async fn admin_quota_delete(
     Call(app, caller): Call,
     Path(text): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    caller.must_be_admin("take grants back")?;
+    caller.must_be_admin("revoke quota grants")?;
     let id: model::Xid = crate::page::id("grant", &text)?;
     let mut tx = app.db.begin(caller.actor()).await?;
     store::quota::delete(&mut tx, &id.to_string()).await?;

@@ -9,30 +9,30 @@ use axum::http::StatusCode;
 use model::resource::Status;
 use model::{environment, name, resource};
 use store::{Read, Scope};
-use wire::resource::{Adoption, Resource};
+use wire::resource::{AdoptRequest, Resource};
 
-use super::environment::taken;
+use super::environment::locked;
 use crate::Problem;
 use crate::body::Json;
 use crate::caller::Call;
-use crate::page::{List, Query, Slice, id};
+use crate::page::{List, PageQuery, Query, id};
 
 /// Lists the resources of all environments.
-#[utoipa::path(get, path = "/api/v1/resources", tag = "resources", params(Slice),
-    responses((status = 200, body = List<Resource>, description = "A part of the list"), Problem))]
+#[utoipa::path(get, path = "/api/v1/resources", tag = "resources", params(PageQuery),
+    responses((status = 200, body = List<Resource>, description = "A page of the list"), Problem))]
 pub(crate) async fn resource_list(
     Call(app, caller): Call,
-    Query(slice): Query<Slice>,
+    Query(paging): Query<PageQuery>,
 ) -> Result<Answer<List<Resource>>, Problem> {
-    let page = slice.page()?;
+    let page = paging.page()?;
     let found = store::resource::list(&mut app.db.read().await?, caller.scope(), &page).await?;
     let items = found.into_iter().map(Resource::from).collect();
-    Ok(Answer(List::new(items, &page, |one| one.id.to_string())))
+    Ok(Answer(List::new(items, &page, |resource| resource.id.to_string())))
 }
 
-/// One resource.
+/// Returns a resource.
 #[utoipa::path(get, path = "/api/v1/resources/{id}", tag = "resources",
-    params(("id" = String, Path, description = "Its id")),
+    params(("id" = String, Path, description = "Resource ID")),
     responses((status = 200, body = Resource, description = "The resource"), Problem))]
 pub(crate) async fn resource_get(
     Call(app, caller): Call,
@@ -41,13 +41,13 @@ pub(crate) async fn resource_get(
     let id = id("resource", &text)?;
     let mut read = app.db.read().await?;
     let found = store::resource::get(&mut read, caller.scope(), id).await?;
-    Ok(Answer(shape::long(&mut read, found).await?))
+    Ok(Answer(shape::with_input(&mut read, found).await?))
 }
 
-/// A resource of an environment, by its name.
+/// Returns a resource of an environment by name.
 #[utoipa::path(get, path = "/api/v1/environments/{id}/resources/{name}", tag = "resources",
-    params(("id" = String, Path, description = "The environment's id"),
-        ("name" = String, Path, description = "The resource's name")),
+    params(("id" = String, Path, description = "Environment ID"),
+        ("name" = String, Path, description = "Resource name")),
     responses((status = 200, body = Resource, description = "The resource"), Problem))]
 pub(crate) async fn environment_resource(
     Call(app, caller): Call,
@@ -55,41 +55,41 @@ pub(crate) async fn environment_resource(
 ) -> Result<Answer<Resource>, Problem> {
     let id = id("environment", &text)?;
     let mut read = app.db.read().await?;
-    let of = store::environment::get(&mut read, caller.scope(), id).await?;
-    let found = named(&mut read, &of, &name).await?;
-    Ok(Answer(shape::long(&mut read, found).await?))
+    let environment = store::environment::get(&mut read, caller.scope(), id).await?;
+    let found = named(&mut read, &environment, &name).await?;
+    Ok(Answer(shape::with_input(&mut read, found).await?))
 }
 
-/// The resource of that name, also one that is gone.
+/// Returns the resource with this name, including destroyed ones.
 async fn named(
     read: &mut Read,
-    of: &environment::Environment,
+    environment: &environment::Environment,
     text: &str,
 ) -> Result<resource::Resource, Problem> {
-    // What can't be a name names nothing.
+    // An invalid name is not found.
     name::dns_label("name", text).map_err(|_| Problem::not_found("resource", text))?;
-    Ok(store::resource::by_name(read, Scope::All, of.id, text).await?)
+    Ok(store::resource::by_name(read, Scope::All, environment.id, text).await?)
 }
 
-/// Has a resource that is not made yet take over what exists.
+/// Adopts an existing object as a resource that is not created yet.
 #[utoipa::path(post, path = "/api/v1/environments/{id}/resources/{name}/adopt", tag = "resources",
-    params(("id" = String, Path, description = "The environment's id"),
-        ("name" = String, Path, description = "The resource's name")),
-    request_body = Adoption,
-    responses((status = 202, body = Resource, description = "Noted"), Problem))]
+    params(("id" = String, Path, description = "Environment ID"),
+        ("name" = String, Path, description = "Resource name")),
+    request_body = AdoptRequest,
+    responses((status = 202, body = Resource, description = "Adoption accepted"), Problem))]
 pub(crate) async fn resource_adopt(
     Call(app, caller): Call,
     Path((text, resource)): Path<(String, String)>,
-    Json(wanted): Json<Adoption>,
+    Json(request): Json<AdoptRequest>,
 ) -> Result<(StatusCode, Answer<Resource>), Problem> {
-    let what = name::line("what", &wanted.what, 1024)?;
-    let (mut tx, of) = taken(&app, &caller, &text).await?;
-    let one = named(&mut tx, &of, &resource).await?;
-    if one.status == Status::Destroyed {
+    let object = name::line("what", &request.what, 1024)?;
+    let (mut tx, environment) = locked(&app, &caller, &text).await?;
+    let adopting = named(&mut tx, &environment, &resource).await?;
+    if adopting.status == Status::Destroyed {
         return Err(Problem::not_found("resource", &resource));
     }
-    let one = engine::environment::adopt(&mut tx, &of, one, &what).await?;
-    let shown = shape::long(&mut tx, one).await?;
+    let adopting = engine::environment::adopt(&mut tx, &environment, adopting, &object).await?;
+    let response = shape::with_input(&mut tx, adopting).await?;
     tx.commit().await?;
-    Ok((StatusCode::ACCEPTED, Answer(shown)))
+    Ok((StatusCode::ACCEPTED, Answer(response)))
 }

@@ -1,35 +1,35 @@
-//! Pools: what may grow and shrink by itself, what was decided, and why.
+//! Cluster pools: settings, decisions and their reasons.
 
 use std::collections::BTreeMap;
 
 use axum::Json as Answer;
-use engine::scaling::{Look, look};
+use engine::scaling::{PoolObservation, observe};
 use model::Resources;
-use wire::scaling::{Pool, Pools, Settings, Waits};
+use wire::scaling::{PendingRequests, Pool, Pools, Settings};
 
 use crate::Problem;
 use crate::caller::Call;
 
-/// Lists what grows and shrinks by itself, with what was decided and why. For the platform administrator.
+/// Lists the cluster pools with their decisions and reasons. For the platform administrator.
 #[utoipa::path(get, path = "/api/v1/fleet/scaling", tag = "admin",
-    responses((status = 200, body = Pools, description = "All pools in force"), Problem))]
+    responses((status = 200, body = Pools, description = "Cluster pools"), Problem))]
 pub(crate) async fn scaling_list(Call(app, caller): Call) -> Result<Answer<Pools>, Problem> {
-    caller.must_be_admin("see how the fleet grows")?;
+    caller.must_be_admin("list cluster pools")?;
     let mut items = Vec::new();
     for pool in app.rules.pools().iter() {
-        let found = look(&app.db, &app.rules, &app.outlook, &pool.name).await?;
-        items.extend(found.map(shown));
+        let found = observe(&app.db, &app.rules, &app.placement, &pool.name).await?;
+        items.extend(found.map(response));
     }
     Ok(Answer(Pools { items }))
 }
 
-fn shown(look: Look) -> Pool {
+fn response(look: PoolObservation) -> Pool {
     let mut clusters = BTreeMap::new();
     for cluster in &look.clusters {
         *clusters.entry(cluster.status.to_string()).or_default() += 1;
     }
     let mut reserved = Resources::default();
-    let nodes = look.seen.clusters.iter().flat_map(|cluster| &cluster.nodes);
+    let nodes = look.input.clusters.iter().flat_map(|cluster| &cluster.nodes);
     nodes.for_each(|node| reserved.add(&node.reserved));
     let state = look.state;
     Pool {
@@ -43,10 +43,10 @@ fn shown(look: Look) -> Pool {
         last_shrunk_at: state.memory.shrunk_at,
         dry_run: look.pool.dry_run,
         clusters,
-        used: look.seen.consumed(),
-        free: look.seen.free(),
+        used: look.input.consumed(),
+        free: look.input.free(),
         reserved,
-        waiting: look.seen.waiting.into_iter().map(Waits::from).collect(),
+        waiting: look.input.waiting.into_iter().map(PendingRequests::from).collect(),
         settings: Settings::from(look.pool),
     }
 }

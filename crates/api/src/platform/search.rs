@@ -1,9 +1,9 @@
 //! Search over everything that the caller may see.
 
 use axum::Json as Answer;
-use engine::finding::Error;
+use engine::search_index::Error;
 use model::event::Kind;
-use model::finding::KINDS;
+use model::search_index::KINDS;
 use serde::Deserialize;
 use utoipa::IntoParams;
 use wire::search::{Item, Results};
@@ -12,53 +12,54 @@ use crate::Problem;
 use crate::caller::Call;
 use crate::page::{Query, number};
 
-/// What is looked for.
+/// Search query.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Wanted {
-    /// Words, or beginnings of words, of names, descriptions, tags and ids: 256 characters and 8 words at
-    /// most. All of them must be there; longer ones may be mistyped.
+pub(crate) struct SearchQuery {
+    /// Words or prefixes of names, descriptions, tags and IDs: at most 256 characters and 8 words.
+    /// All of them must match; longer ones tolerate typos.
     #[param(value_type = String)]
     q: Option<String>,
-    /// Only of this kind: `organization`, `user`, `cluster`, `deployment`, `instance`, `template`,
+    /// Filters by kind: `organization`, `user`, `cluster`, `deployment`, `instance`, `template`,
     /// `environment` or `resource`.
     kind: Option<String>,
-    /// How many at most, from 1 to 100; 20 when it is left out.
+    /// Maximum number of results, from 1 to 100; defaults to 20.
     #[param(value_type = Option<i64>)]
     limit: Option<String>,
 }
 
-/// Finds what the caller may see by words: what fits best comes first.
+/// Searches everything that the caller may see, best match first.
 ///
-/// Words in a name count more than those in an id, a tag or a description, whole words more than
-/// beginnings, and what is mistyped comes last. What was made before the call is found.
-#[utoipa::path(get, path = "/api/v1/search", tag = "search", params(Wanted),
-    responses((status = 200, body = Results, description = "What was found"), Problem))]
+/// Matches in a name rank above those in an ID, a tag or a description, whole words above prefixes,
+/// and typos last. Results include everything created before the request.
+#[utoipa::path(get, path = "/api/v1/search", tag = "search", params(SearchQuery),
+    responses((status = 200, body = Results, description = "Search results"), Problem))]
 pub(crate) async fn search(
     Call(app, caller): Call,
-    Query(wanted): Query<Wanted>,
+    Query(request): Query<SearchQuery>,
 ) -> Result<Answer<Results>, Problem> {
-    let limit = number("limit", wanted.limit.as_deref(), 20, 1, 100)?;
+    let limit = number("limit", request.limit.as_deref(), 20, 1, 100)?;
     let limit = usize::try_from(limit).unwrap_or_default();
-    let kind = wanted.kind.as_deref().map(|text| one_of("kind", &KINDS, text)).transpose()?;
-    let mut query = model::finding::Query::new(wanted.q.as_deref().unwrap_or_default(), limit)?;
+    let kind = request.kind.as_deref().map(|text| one_of("kind", &KINDS, text)).transpose()?;
+    let mut query =
+        model::search_index::Query::new(request.q.as_deref().unwrap_or_default(), limit)?;
     query.kind = kind;
     query.organization = caller.scope().organization();
-    let found = app.finder.find(&query).await.map_err(|error| match error {
-        Error::NotYet => Problem::unavailable(
-            "The server has just started and is still reading what can be found; try again in a moment.",
+    let found = app.search_index.search(&query).await.map_err(|error| match error {
+        Error::IndexNotReady => Problem::unavailable(
+            "The server has just started and the search index is not ready; try again.",
         ),
         Error::Store(error) => error.into(),
     })?;
     Ok(Answer(Results { items: found.into_iter().map(Item::from).collect() }))
 }
 
-/// One of some kinds.
+/// Parses one of the given kinds.
 pub(super) fn one_of(field: &str, kinds: &[Kind], text: &str) -> Result<Kind, Problem> {
     let found = kinds.iter().find(|kind| kind.as_str() == text.trim());
     found.copied().ok_or_else(|| {
-        let all: Vec<&str> = kinds.iter().map(|kind| kind.as_str()).collect();
+        let names: Vec<&str> = kinds.iter().map(|kind| kind.as_str()).collect();
         let text: String = text.chars().take(64).collect();
-        Problem::field(field, format!("{text:?} is none of {}", all.join(", ")))
+        Problem::field(field, format!("must be one of {}, not {text:?}", names.join(", ")))
     })
 }

@@ -1,4 +1,4 @@
-//! Templates: published under `name@version`, and never changed from then on.
+//! Templates: published under `name@version` and immutable.
 
 pub(crate) mod archive;
 pub(crate) mod compare;
@@ -18,34 +18,34 @@ use wire::template::{Deprecation, File, Template};
 
 use crate::body::Json;
 use crate::caller::{Call, Caller};
-use crate::page::{List, Query, Slice};
+use crate::page::{List, PageQuery, Query};
 use crate::{App, Problem};
 
-/// Which templates are wanted.
+/// Filter for templates.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct TemplateFilter {
-    /// Only those of this name.
+    /// Filters by name.
     name: Option<String>,
 }
 
-/// Lists the organization's templates and the shared ones, without what they say.
-#[utoipa::path(get, path = "/api/v1/templates", tag = "templates", params(TemplateFilter, Slice),
-    responses((status = 200, body = List<Template>, description = "A part of the list"), Problem))]
+/// Lists the organization's templates and the shared ones, without their content.
+#[utoipa::path(get, path = "/api/v1/templates", tag = "templates", params(TemplateFilter, PageQuery),
+    responses((status = 200, body = List<Template>, description = "A page of the list"), Problem))]
 pub(crate) async fn template_list(
     Call(app, caller): Call,
     Query(filter): Query<TemplateFilter>,
-    Query(slice): Query<Slice>,
+    Query(paging): Query<PageQuery>,
 ) -> Result<Answer<List<Template>>, Problem> {
-    let page = slice.page()?;
+    let page = paging.page()?;
     let filter = Filter { name: filter.name, version: None };
     let found =
         store::template::list(&mut app.db.read().await?, caller.scope(), &filter, &page).await?;
     let items = found.into_iter().map(Template::from).collect();
-    Ok(Answer(List::new(items, &page, |one| one.id.to_string())))
+    Ok(Answer(List::new(items, &page, |template| template.id.to_string())))
 }
 
-/// One template: `name@version`, or `name` alone for its newest version that is not deprecated.
+/// Returns a template: `name@version`, or `name` for its newest version that is not deprecated.
 #[utoipa::path(get, path = "/api/v1/templates/{reference}", tag = "templates",
     params(("reference" = String, Path, description = "`name@version`, or `name`")),
     responses((status = 200, body = Template, description = "The template"), Problem))]
@@ -58,10 +58,10 @@ pub(crate) async fn template_get(
     Ok(Answer(complete(&mut read, found).await?))
 }
 
-/// The text of a template as it was published, in YAML or JSON.
+/// Returns the source of a template as it was published, in YAML or JSON.
 #[utoipa::path(get, path = "/api/v1/templates/{reference}/source", tag = "templates",
     params(("reference" = String, Path, description = "`name@version`, or `name`")),
-    responses((status = 200, description = "The text",
+    responses((status = 200, description = "Source",
         content((String = "application/yaml"), (Object = "application/json"))), Problem))]
 pub(crate) async fn template_source(
     Call(app, caller): Call,
@@ -75,23 +75,23 @@ pub(crate) async fn template_source(
     Ok(([(header::CONTENT_TYPE, kind)], source).into_response())
 }
 
-/// Deprecates a template: what is made from it stays, nothing new is made from it.
+/// Deprecates a template: existing environments keep it, new ones cannot use it.
 #[utoipa::path(post, path = "/api/v1/templates/{reference}/deprecate", tag = "templates",
     params(("reference" = String, Path, description = "`name@version`")), request_body = Deprecation,
     responses((status = 200, body = Template, description = "Deprecated"), Problem))]
 pub(crate) async fn template_deprecate(
     Call(app, caller): Call,
     Path(text): Path<String>,
-    Json(wanted): Json<Deprecation>,
+    Json(request): Json<Deprecation>,
 ) -> Result<Answer<Template>, Problem> {
-    let why = name::line("why", &wanted.why, 500)?;
+    let why = name::line("why", &request.why, 500)?;
     set_deprecated(&app, &caller, &text, Some(&why)).await
 }
 
-/// Takes back that a template is deprecated.
+/// Removes the deprecation of a template.
 #[utoipa::path(delete, path = "/api/v1/templates/{reference}/deprecate", tag = "templates",
     params(("reference" = String, Path, description = "`name@version`")),
-    responses((status = 200, body = Template, description = "Taken back"), Problem))]
+    responses((status = 200, body = Template, description = "Deprecation removed"), Problem))]
 pub(crate) async fn template_restore(
     Call(app, caller): Call,
     Path(text): Path<String>,
@@ -106,23 +106,23 @@ async fn set_deprecated(
     why: Option<&str>,
 ) -> Result<Answer<Template>, Problem> {
     let (mut tx, found) = changeable(app, caller, text).await?;
-    let now = store::template::set_deprecated(&mut tx, found, why).await?;
-    let shown = complete(&mut tx, now).await?;
+    let template = store::template::set_deprecated(&mut tx, found, why).await?;
+    let response = complete(&mut tx, template).await?;
     tx.commit().await?;
-    Ok(Answer(shown))
+    Ok(Answer(response))
 }
 
-/// A template with what it says, and its files' names.
-async fn complete(read: &mut Read, of: Published) -> store::Result<Template> {
-    let files = store::template::file_sizes(read, of.id).await?.into_iter();
+/// Converts a template with its content and file names.
+async fn complete(read: &mut Read, published: Published) -> store::Result<Template> {
+    let files = store::template::file_sizes(read, published.id).await?.into_iter();
     let files = files.map(|(path, size_bytes)| File { path, size_bytes });
-    Ok(Template::complete(of, files.collect()))
+    Ok(Template::complete(published, files.collect()))
 }
 
-/// Deletes a template; not while environments are made from it.
+/// Deletes a template. Fails while environments use it.
 #[utoipa::path(delete, path = "/api/v1/templates/{reference}", tag = "templates",
     params(("reference" = String, Path, description = "`name@version`")),
-    responses((status = 204, description = "Gone"), Problem))]
+    responses((status = 204, description = "Deleted"), Problem))]
 pub(crate) async fn template_delete(
     Call(app, caller): Call,
     Path(text): Path<String>,
@@ -133,44 +133,46 @@ pub(crate) async fn template_delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The template that a reference means: `name@version`, or `name` for its newest version that is not
-/// deprecated.
+/// Returns the template of a reference: `name@version`, or `name` for its newest version that is
+/// not deprecated.
 async fn find(read: &mut Read, caller: &Caller, text: &str) -> Result<Published, Problem> {
     if text.contains('@') {
         let (name, version) =
             parse_reference("reference", text).map_err(|_| Problem::not_found("template", text))?;
-        return of_version(read, caller, &name, &version).await;
+        return by_version(read, caller, &name, &version).await;
     }
     let all = versions(read, caller, text).await?;
-    let usable = all.into_iter().filter(|one| !one.is_deprecated);
-    let newest = usable.max_by(|a, b| compare_versions(&a.version, &b.version));
+    let active = all.into_iter().filter(|version| !version.is_deprecated);
+    let newest = active.max_by(|a, b| compare_versions(&a.version, &b.version));
     let newest = newest.ok_or_else(|| {
-        let detail = format!("All versions of {text} are deprecated; name one, like {text}@1.0.0.");
+        let detail =
+            format!("All versions of {text} are deprecated; specify one, such as {text}@1.0.0.");
         Problem::new(StatusCode::NOT_FOUND, detail)
     })?;
     Ok(store::template::by_id(read, newest.id).await?)
 }
 
-/// All versions of a name that the caller may see; 404 if there is none.
+/// Returns all versions of a name that the caller may see; 404 if there are none.
 async fn versions(
     read: &mut Read,
     caller: &Caller,
     text: &str,
 ) -> Result<Vec<store::template::Version>, Problem> {
-    let nothing = || Problem::not_found("template", text);
-    name::dns_label("name", text).map_err(|_| nothing())?;
+    let not_found = || Problem::not_found("template", text);
+    name::dns_label("name", text).map_err(|_| not_found())?;
     let mut all = store::template::versions(read, caller.own(), text).await?;
     if all.is_empty() && caller.is_admin() {
         all = store::template::versions(read, caller.scope(), text).await?;
     }
     if all.is_empty() {
-        return Err(nothing());
+        return Err(not_found());
     }
     Ok(all)
 }
 
-/// That version: the caller's own, the shared one, or for the administrator that of anybody.
-async fn of_version(
+/// Returns a version: the caller's own, the shared one, or any organization's for the
+/// administrator.
+async fn by_version(
     read: &mut Read,
     caller: &Caller,
     name: &str,
@@ -184,19 +186,19 @@ async fn of_version(
     }
 }
 
-/// A transaction, and the very version in it that the caller may change.
+/// Begins a transaction and reads a template version that the caller may change.
 async fn changeable(app: &App, caller: &Caller, text: &str) -> Result<(Tx, Published), Problem> {
     let mut tx = app.db.begin(caller.actor()).await?;
     if !text.contains('@') {
         versions(&mut tx, caller, text).await?;
-        let rule = "must name the version, too, like web-shop@1.4.0";
+        let rule = "must include the version, such as web-shop@1.4.0";
         return Err(Problem::field("reference", rule));
     }
     let found = find(&mut tx, caller, text).await?;
     if found.organization_id.is_none() && !caller.is_admin() {
         let reference = found.reference();
         return Err(Problem::forbidden(format!(
-            "The template {reference} is shared by all; only the platform administrator may change it."
+            "Template {reference} is shared by all organizations; only the platform administrator may change it."
         )));
     }
     Ok((tx, found))

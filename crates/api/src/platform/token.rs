@@ -18,15 +18,16 @@ use crate::caller::Call;
 use crate::page::id;
 use crate::platform::cluster::provider;
 
-/// How long an old token goes on being good, unless told otherwise.
+/// Default time that previous tokens remain valid.
 const OVERLAP_SECS: u64 = 60;
 const MAX_OVERLAP_SECS: u64 = 7 * 24 * 60 * 60;
 
-/// Makes a token for the agent of a cluster; those of before end soon. An owner's business, and for
-/// a shared cluster the platform administrator's.
+/// Creates a token for a cluster's agent; previous tokens expire soon.
+///
+/// Allowed for owners, and for the platform administrator on shared clusters.
 #[utoipa::path(post, path = "/api/v1/clusters/{id}/token", tag = "clusters",
-    params(("id" = String, Path, description = "Its id")), request_body = Option<TokenRequest>,
-    responses((status = 201, body = ClusterToken, description = "Made"), Problem))]
+    params(("id" = String, Path, description = "Cluster ID")), request_body = Option<TokenRequest>,
+    responses((status = 201, body = ClusterToken, description = "Created"), Problem))]
 pub(crate) async fn cluster_token(
     Call(app, caller): Call,
     Path(text): Path<String>,
@@ -39,21 +40,21 @@ pub(crate) async fn cluster_token(
         return Err(Problem::field("overlap_secs", rule));
     }
     let token = entropy::secret(app.db.entropy());
-    // Where Paddock itself installs the agent, it also brings it the new token.
+    // If Paddock installs the agent itself, it also delivers the new token.
     let secrets = BTreeMap::from([(AGENT_TOKEN.to_owned(), Secret::new(token.as_str()))]);
-    let sealed = provider::sealed(&app, id, &secrets).await?;
+    let sealed = provider::encrypt_secrets(&app, id, &secrets).await?;
     let mut tx = app.db.begin(caller.actor()).await?;
     let found = store::cluster::get(&mut tx, caller.scope(), id).await?;
     caller.may_change(&found)?;
     caller.must_be_owner()?;
     if found.provider == Provider::Local {
         return Err(Problem::conflict(format!(
-            "The cluster {} is served by the machine of the server; make one with provider agent.",
+            "Cluster {} uses the local agent; create a cluster with provider agent.",
             found.name
         )));
     }
-    if found.provider.makes() {
-        store::operation::secret::put(&mut tx, id, &sealed).await?;
+    if found.provider.provisions() {
+        store::operation::secret::set_unfenced(&mut tx, id, &sealed).await?;
         store::cluster::set_settings(&mut tx, id, &found.settings).await?;
     }
     let overlap = Duration::from_secs(overlap);

@@ -11,52 +11,52 @@ use wire::user::{User, UserChange};
 use crate::body::Json;
 use crate::caller::{Call, Caller, From as Address};
 use crate::etag::{IfMatch, etag};
-use crate::page::{List, Query, Slice, id};
+use crate::page::{List, PageQuery, Query, id};
 use crate::{App, Problem, account};
 
 /// Lists the users of the caller's organization.
-#[utoipa::path(get, path = "/api/v1/users", tag = "users", params(Slice),
-    responses((status = 200, body = List<User>, description = "A part of the list"), Problem))]
+#[utoipa::path(get, path = "/api/v1/users", tag = "users", params(PageQuery),
+    responses((status = 200, body = List<User>, description = "A page of the list"), Problem))]
 pub(crate) async fn user_list(
     Call(app, caller): Call,
-    Query(slice): Query<Slice>,
+    Query(paging): Query<PageQuery>,
 ) -> Result<Answer<List<User>>, Problem> {
-    let page = slice.page()?;
+    let page = paging.page()?;
     let found = store::user::list(&mut app.db.read().await?, caller.own(), &page).await?;
     let items = found.into_iter().map(User::from).collect();
     Ok(Answer(List::new(items, &page, |u| u.id.to_string())))
 }
 
-/// One user; `me` is the caller.
+/// Returns a user; `me` is the caller.
 #[utoipa::path(get, path = "/api/v1/users/{id}", tag = "users",
-    params(("id" = String, Path, description = "Its id, or `me`")),
+    params(("id" = String, Path, description = "User ID, or `me`")),
     responses((status = 200, body = User, description = "The user"), Problem))]
 pub(crate) async fn user_get(
     Call(app, caller): Call,
     Path(text): Path<String>,
 ) -> Result<impl IntoResponse + use<>, Problem> {
-    let id = which(&caller, &text)?;
+    let id = user_id(&caller, &text)?;
     let found = store::user::get(&mut app.db.read().await?, caller.scope(), id).await?;
     Ok((etag(found.generation), Answer(User::from(found))))
 }
 
-/// Changes a user: its name, its role, its password.
+/// Updates a user's display name, role or password.
 #[utoipa::path(patch, path = "/api/v1/users/{id}", tag = "users",
-    params(("id" = String, Path, description = "Its id, or `me`"),
-        ("If-Match" = Option<String>, Header, description = "Change only this version")),
+    params(("id" = String, Path, description = "User ID, or `me`"),
+        ("If-Match" = Option<String>, Header, description = "ETag; the update fails if it does not match")),
     request_body = UserChange,
-    responses((status = 200, body = User, description = "Changed"), Problem))]
+    responses((status = 200, body = User, description = "Updated"), Problem))]
 pub(crate) async fn user_update(
     Call(app, caller): Call,
     from: Address,
     Path(text): Path<String>,
-    seen: IfMatch,
+    if_match: IfMatch,
     Json(change): Json<UserChange>,
 ) -> Result<impl IntoResponse + use<>, Problem> {
-    let id = which(&caller, &text)?;
+    let id = user_id(&caller, &text)?;
     let is_self = id == caller.user.id;
     if !is_self || change.role.is_some() {
-        // Whether the user exists is told first: somebody else's is not there at all.
+        // Check the existence first: users of other organizations are not found.
         store::user::get(&mut app.db.read().await?, caller.scope(), id).await?;
         caller.must_be_owner()?;
     }
@@ -66,7 +66,7 @@ pub(crate) async fn user_update(
         display_name.map(|text| name::line("display_name", text, 200)).transpose()?;
     let password_hash = new_password(&app, &caller, &change, is_self, from).await?;
     let mut tx = app.db.begin(caller.actor()).await?;
-    seen.check(store::user::get(&mut tx, caller.scope(), id).await?.generation)?;
+    if_match.check(store::user::get(&mut tx, caller.scope(), id).await?.generation)?;
     let change = store::user::Change { display_name, role, password_hash };
     let changed = store::user::set(&mut tx, caller.scope(), id, &change).await?;
     tx.commit().await?;
@@ -74,7 +74,7 @@ pub(crate) async fn user_update(
     Ok((etag(changed.generation), Answer(User::from(changed))))
 }
 
-/// The hash of the new password, if one is asked for by who may.
+/// Returns the hash of the new password, if the caller may set one.
 async fn new_password(
     app: &App,
     caller: &Caller,
@@ -84,14 +84,13 @@ async fn new_password(
 ) -> Result<Option<String>, Problem> {
     let Some(password) = &change.password else { return Ok(None) };
     if !is_self && !caller.is_admin() {
-        return Err(Problem::forbidden("Only the user itself may change its password."));
+        return Err(Problem::forbidden("Only the user may change this password."));
     }
     user::password("password", password, app.settings.password_min)?;
     if is_self {
-        let current = change
-            .current_password
-            .as_deref()
-            .ok_or_else(|| Problem::field("current_password", "is needed to set a new password"))?;
+        let current = change.current_password.as_deref().ok_or_else(|| {
+            Problem::field("current_password", "is required to set a new password")
+        })?;
         account::verify(app, &caller.user.username, current, from.0).await.map_err(|problem| {
             if problem.is_unauthenticated() {
                 return Problem::field("current_password", "is wrong");
@@ -99,19 +98,19 @@ async fn new_password(
             problem
         })?;
     }
-    let turn = app.passwords.turn().await;
-    app.passwords.hash(turn, app.db.entropy(), password).await.map(Some)
+    let permit = app.passwords.permit().await;
+    app.passwords.hash(permit, app.db.entropy(), password).await.map(Some)
 }
 
-/// Removes a user from the organization. Its sign-ins end at once.
+/// Removes a user from the organization and ends its sessions.
 #[utoipa::path(delete, path = "/api/v1/users/{id}", tag = "users",
-    params(("id" = String, Path, description = "Its id, or `me`")),
+    params(("id" = String, Path, description = "User ID, or `me`")),
     responses((status = 204, description = "Removed"), Problem))]
 pub(crate) async fn user_delete(
     Call(app, caller): Call,
     Path(text): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    let id = which(&caller, &text)?;
+    let id = user_id(&caller, &text)?;
     let mut tx = app.db.begin(caller.actor()).await?;
     store::user::get(&mut tx, caller.scope(), id).await?;
     if id != caller.user.id {
@@ -123,6 +122,6 @@ pub(crate) async fn user_delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn which(caller: &Caller, text: &str) -> Result<UserId, Problem> {
+fn user_id(caller: &Caller, text: &str) -> Result<UserId, Problem> {
     if text == "me" { Ok(caller.user.id) } else { id("user", text) }
 }

@@ -1,16 +1,16 @@
-//! Does it add up? What clusters say is used against what holds it; counters against rows.
+//! Consistency checks: used capacity against its holders, counters against rows.
 
 use std::time::Duration;
 
 use model::Resources;
 use model::cluster::Cluster;
 use model::replica::Replica;
-use store::deployment::{Filter, placing};
+use store::deployment::{Filter, placement};
 use store::{Page, Read, Scope};
 use testing::TestPaddock;
 
-/// Fails if capacity or a counter is wrong, once the server has come to rest.
-pub(crate) async fn adds_up(paddock: &TestPaddock) {
+/// Fails if capacity or a counter is inconsistent once the server is idle.
+pub(crate) async fn assert_consistent(paddock: &TestPaddock) {
     let mut wrong = Vec::new();
     for _ in 0..100 {
         wrong = differences(paddock).await;
@@ -19,7 +19,7 @@ pub(crate) async fn adds_up(paddock: &TestPaddock) {
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    panic!("it does not add up: {wrong:#?}");
+    panic!("inconsistent: {wrong:#?}");
 }
 
 async fn differences(paddock: &TestPaddock) -> Vec<String> {
@@ -29,7 +29,7 @@ async fn differences(paddock: &TestPaddock) -> Vec<String> {
     let clusters = store::cluster::list(&mut read, Scope::All, &filter, &everything).await.unwrap();
     let mut wrong = Vec::new();
     for cluster in &clusters {
-        wrong.extend(of_cluster(&mut read, cluster).await);
+        wrong.extend(cluster_differences(&mut read, cluster).await);
     }
     for organization in store::organization::list(&mut read, Scope::All, &everything).await.unwrap()
     {
@@ -42,10 +42,10 @@ async fn differences(paddock: &TestPaddock) -> Vec<String> {
     wrong
 }
 
-async fn of_cluster(read: &mut Read, cluster: &Cluster) -> Vec<String> {
+async fn cluster_differences(read: &mut Read, cluster: &Cluster) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut held: Resources = cluster.capacity.iter().map(|(k, c)| (k.clone(), c.manual)).collect();
-    for (deployment, replicas) in placing::all(read, &Page::first(10_000)).await.unwrap() {
+    for (deployment, replicas) in placement::list(read, &Page::first(10_000)).await.unwrap() {
         let here =
             |replica: &&Replica| replica.place.as_ref().map(|p| p.cluster) == Some(cluster.id);
         replicas.iter().filter(here).for_each(|_| held.add(&deployment.spec.resources));

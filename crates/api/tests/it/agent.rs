@@ -1,4 +1,4 @@
-//! Agents over HTTP: what they are told, what they say, and what becomes of those that lie.
+//! Remote agents over HTTP: desired state, reports, and agents that report false data.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use model::InstanceId;
 use serde_json::{Value, json};
 use store::Scope;
-use testing::{Client, TestPaddock, check_books, on_both_engines};
+use testing::{Client, TestPaddock, check_ledgers, on_both_engines};
 
 use crate::fleet::kafka;
 use crate::world::{
@@ -17,14 +17,14 @@ use crate::world::{
 const HEARTBEAT: &str = "/api/v1/agent/heartbeat";
 const REPORTS: &str = "/api/v1/agent/reports";
 
-fn alive(capacity: &Value) -> Value {
+fn heartbeat_body(capacity: &Value) -> Value {
     json!({"version": "1", "runtime": "simulated", "capacity": capacity})
 }
 
-fn report(wish: &Value, observed: &Value) -> Value {
+fn report(desired: &Value, observed: &Value) -> Value {
     json!({"reports": [{
-        "replica": wish["replica"], "cluster": wish["cluster"],
-        "generation": wish["generation"], "observed": observed,
+        "replica": desired["replica"], "cluster": desired["cluster"],
+        "generation": desired["generation"], "observed": observed,
     }]})
 }
 
@@ -32,16 +32,17 @@ fn running() -> Value {
     json!({"state": "running", "endpoints": ["10.0.0.1:80"]})
 }
 
-/// A ready cluster of 4 cpu and its agent.
-async fn hosted(paddock: &TestPaddock, owner: &Client, name: &str) -> (String, Client) {
+/// Creates a ready cluster of 4 cpu with its agent.
+async fn ready_cluster(paddock: &TestPaddock, owner: &Client, name: &str) -> (String, Client) {
     let id = agent_cluster(owner, name).await;
     let agent = agent_of(paddock, owner, &id).await;
-    agent.post(HEARTBEAT, alive(&json!({"cpu": 4}))).await.expect(200);
+    agent.post(HEARTBEAT, heartbeat_body(&json!({"cpu": 4}))).await.expect(200);
     paddock.until(owner, &cluster_path(&id), "status", "ready").await;
     (id, agent)
 }
 
-/// A deployment for which there is no other room, up to where its agent says that it runs.
+/// Creates a deployment that fits nowhere else, and drives it until its agent reports it as
+/// running.
 async fn deploy(
     paddock: &TestPaddock,
     owner: &Client,
@@ -50,23 +51,24 @@ async fn deploy(
 ) -> (String, Value) {
     let body = json!({"image": "web:1", "resources": {"cpu": cpu}});
     let id = owner.post("/api/v1/deployments", body).await.text("id");
-    let wish = wish_for(agent, &id).await;
-    agent.post(REPORTS, report(&wish, &running())).await.expect(204);
+    let desired = desired_for(agent, &id).await;
+    agent.post(REPORTS, report(&desired, &running())).await.expect(204);
     paddock.until(owner, &deployment_path(&id), "status", "running").await;
-    (id, wish)
+    (id, desired)
 }
 
-/// What shall be of a deployment, once its agent is told.
-async fn wish_for(agent: &Client, deployment: &str) -> Value {
+/// Returns the desired state of a deployment once its agent receives it.
+async fn desired_for(agent: &Client, deployment: &str) -> Value {
     for _ in 0..20 {
         let told = agent.get("/api/v1/agent/desired?wait=5").await.expect(200);
         let items = told["items"].as_array().unwrap().clone();
-        let found = items.into_iter().find(|wish| wish["replica"]["deployment"] == deployment);
-        if let Some(wish) = found {
-            return wish;
+        let found =
+            items.into_iter().find(|desired| desired["replica"]["deployment"] == deployment);
+        if let Some(desired) = found {
+            return desired;
         }
     }
-    panic!("the agent is not told of {deployment}");
+    panic!("the agent does not receive {deployment}");
 }
 
 async fn until_reason(client: &Client, path: &str, words: &str, is_there: bool) -> Value {
@@ -74,8 +76,8 @@ async fn until_reason(client: &Client, path: &str, words: &str, is_there: bool) 
     until_shown(client, path, |now| says(now) == is_there).await
 }
 
-/// Lets an agent be silent until its cluster is unreachable.
-async fn lose(paddock: &TestPaddock, owner: &Client, cluster: &str) -> Value {
+/// Stops an agent's heartbeats until its cluster is unreachable.
+async fn make_unreachable(paddock: &TestPaddock, owner: &Client, cluster: &str) -> Value {
     paddock.clock.advance(Duration::from_secs(31));
     paddock.until(owner, &cluster_path(cluster), "status", "unreachable").await
 }
@@ -83,11 +85,11 @@ async fn lose(paddock: &TestPaddock, owner: &Client, cluster: &str) -> Value {
 const CAVEAT: &str = "this is the last known status.";
 
 on_both_engines! {
-    async fn a_token_is_good_for_its_cluster_until_its_end(engine: Engine) {
+    async fn agent_token_is_valid_for_its_cluster_until_it_expires(engine: Engine) {
         let paddock = TestPaddock::start(engine).await;
         let (ann, zoe) = (paddock.owner("ann").await, paddock.owner("zoe").await);
         let mia = paddock.member(&ann, "mia").await;
-        let (id, first) = hosted(&paddock, &ann, "far").await;
+        let (id, first) = ready_cluster(&paddock, &ann, "far").await;
         let path = format!("{}/token", cluster_path(&id));
         zoe.post(&path, json!({})).await.expect(404);
         mia.post(&path, json!({})).await.expect(403);
@@ -95,13 +97,13 @@ on_both_engines! {
         ann.post(&format!("{}/token", cluster_path(&local)), json!({})).await.expect(409);
 
         let second = agent_of(&paddock, &ann, &id).await;
-        let beat = || alive(&json!({"cpu": 4}));
+        let beat = || heartbeat_body(&json!({"cpu": 4}));
         for agent in [&first, &second] {
             assert_eq!(agent.post(HEARTBEAT, beat()).await.expect(200)["cluster"], *id);
         }
         paddock.clock.advance(Duration::from_secs(61));
         let ended = first.post(HEARTBEAT, beat()).await;
-        refused(&ended, "an ended token");
+        refused(&ended, "an expired token");
         ended.expect(401);
         second.post(HEARTBEAT, beat()).await.expect(200);
         let third = ann.post(&path, json!({"overlap_secs": 0})).await.text("token");
@@ -109,7 +111,7 @@ on_both_engines! {
         let third = paddock.client.with_token(&third);
         third.post(HEARTBEAT, beat()).await.expect(200);
 
-        // A user is no agent, and an agent is no user.
+        // A user token is not valid for an agent, nor an agent token for a user.
         ann.post(HEARTBEAT, beat()).await.expect(401);
         for path in ["/api/v1/clusters", "/api/v1/events", "/user/", "/api/v1/users/me"] {
             third.get(path).await.expect(401);
@@ -117,15 +119,15 @@ on_both_engines! {
         third.get(&cluster_path(&id)).await.expect(401);
         let log = ann.get("/api/v1/events?limit=1000").await.expect(200).to_string();
         assert!(log.contains("cluster.token_made") && !log.contains(third.token().unwrap()));
-        // Of a cluster that is gone, no token is good.
+        // Tokens of a deleted cluster are invalid.
         ann.delete(&cluster_path(&id)).await.expect(202);
-        paddock.until_gone(&ann, &cluster_path(&id)).await;
+        paddock.until_deleted(&ann, &cluster_path(&id)).await;
         third.post(HEARTBEAT, beat()).await.expect(401);
     }
 
-    async fn news_wakes_who_waits_and_is_news_once(engine: Engine) {
+    async fn desired_state_change_wakes_a_waiting_agent_once(engine: Engine) {
         let (paddock, ann) = start(engine).await;
-        let (id, agent) = hosted(&paddock, &ann, "far").await;
+        let (id, agent) = ready_cluster(&paddock, &ann, "far").await;
         assert_eq!(agent.get("/api/v1/agent/desired").await.expect(200)["items"], json!([]));
         let body = json!({"cluster_id": id, "image": "web:1", "resources": {"cpu": 1}, "env": {"A": "b"}});
         let (told, made) = tokio::join!(
@@ -133,16 +135,16 @@ on_both_engines! {
             ann.post("/api/v1/deployments", body)
         );
         let (told, deployment) = (told.expect(200), made.text("id"));
-        let wish = &told["items"][0];
-        assert_eq!(wish["replica"], json!({"deployment": deployment, "number": 0}), "{told:#}");
-        assert_eq!((&wish["run"]["image"], &wish["run"]["env"]["A"]), (&json!("web:1"), &json!("b")));
+        let desired = &told["items"][0];
+        assert_eq!(desired["replica"], json!({"deployment": deployment, "number": 0}), "{told:#}");
+        assert_eq!((&desired["run"]["image"], &desired["run"]["env"]["A"]), (&json!("web:1"), &json!("b")));
         let again = format!("/api/v1/agent/desired?wait=1&seen={}", told["cursor"].as_str().unwrap());
         assert_eq!(agent.get(&again).await.expect(200)["items"], json!([]));
-        // To who has seen nothing it still is.
-        assert_eq!(agent.get("/api/v1/agent/desired").await.expect(200)["items"][0], *wish);
+        // An agent without a cursor still gets the change.
+        assert_eq!(agent.get("/api/v1/agent/desired").await.expect(200)["items"][0], *desired);
 
         for _ in 0..2 {
-            agent.post(REPORTS, report(wish, &running())).await.expect(204);
+            agent.post(REPORTS, report(desired, &running())).await.expect(204);
         }
         let path = deployment_path(&deployment);
         let seen = paddock.until(&ann, &path, "status", "running").await;
@@ -151,73 +153,73 @@ on_both_engines! {
         assert_eq!(history.matches("deployment.running").count(), 1, "{history}");
         assert_eq!(agent.get("/api/v1/agent/desired").await.expect(200)["items"], json!([]));
         let all = agent.get("/api/v1/agent/desired?all=true&wait=20").await.expect(200);
-        assert_eq!(all["items"][0], *wish);
+        assert_eq!(all["items"][0], *desired);
 
         ann.delete(&path).await.expect(202);
-        let wish = wish_for(&agent, &deployment).await;
-        assert_eq!(wish["run"], Value::Null);
-        agent.post(REPORTS, report(&wish, &json!({"state": "gone"}))).await.expect(204);
-        paddock.until_gone(&ann, &path).await;
-        check_books(paddock.db()).await;
+        let desired = desired_for(&agent, &deployment).await;
+        assert_eq!(desired["run"], Value::Null);
+        agent.post(REPORTS, report(&desired, &json!({"state": "gone"}))).await.expect(204);
+        paddock.until_deleted(&ann, &path).await;
+        check_ledgers(paddock.db()).await;
     }
 
-    async fn what_an_agent_says_of_others_changes_nothing(engine: Engine) {
+    async fn reports_about_other_clusters_are_ignored(engine: Engine) {
         let world = World::new(engine).await;
         let (paddock, ann) = (&world.paddock, &world.ann);
-        let (id, agent) = hosted(paddock, ann, "lab").await;
+        let (id, agent) = ready_cluster(paddock, ann, "lab").await;
         let body = json!({"cluster_id": id, "image": "web:1", "resources": {"cpu": 1}});
         let own = ann.post("/api/v1/deployments", body).await.text("id");
-        let wish = wish_for(&agent, &own).await;
-        let before = world.picture().await;
+        let desired = desired_for(&agent, &own).await;
+        let before = world.snapshot().await;
 
         let gone = json!({"state": "gone"});
-        for foreign in [&world.ours, &world.theirs] {
-            let mut lie = wish.clone();
-            lie["cluster"] = json!(foreign.cluster);
+        for other in [&world.ours, &world.theirs] {
+            let mut lie = desired.clone();
+            lie["cluster"] = json!(other.cluster);
             let answer = agent.post(REPORTS, report(&lie, &gone)).await;
             refused(&answer, "another cluster");
             assert_eq!(answer.json["errors"][0]["field"], "reports[0].cluster");
             answer.expect(403);
-            // Somebody else's replica, as if it were here.
+            // A replica of another cluster, reported for this one.
             for generation in 0..4 {
-                let mut lie = wish.clone();
-                lie["replica"]["deployment"] = json!(foreign.deployment);
+                let mut lie = desired.clone();
+                lie["replica"]["deployment"] = json!(other.deployment);
                 lie["generation"] = json!(generation);
                 agent.post(REPORTS, report(&lie, &gone)).await.expect(204);
             }
         }
-        let first = wish["generation"].as_i64().unwrap();
+        let first = desired["generation"].as_i64().unwrap();
         for generation in [0, -1, first + 1, first + 1000, i64::MAX, i64::MIN] {
             for observed in [&gone, &running(), &json!({"state": "failed", "reason": "a lie"})] {
-                let mut lie = wish.clone();
+                let mut lie = desired.clone();
                 lie["generation"] = json!(generation);
                 agent.post(REPORTS, report(&lie, observed)).await.expect(204);
             }
         }
-        let mut lie = wish.clone();
+        let mut lie = desired.clone();
         lie["replica"]["number"] = json!(u32::MAX);
         agent.post(REPORTS, report(&lie, &gone)).await.expect(204);
-        // It shall run: that it is gone is no answer to that.
+        // The desired state is running: a report that the replica is gone does not apply.
         for amount in [json!(-1), json!(1e300), json!("9999999999999999999")] {
-            let answer = agent.post(HEARTBEAT, alive(&json!({"cpu": amount}))).await;
+            let answer = agent.post(HEARTBEAT, heartbeat_body(&json!({"cpu": amount}))).await;
             names_field(&answer, "capacity", &amount.to_string());
         }
-        assert_eq!(world.picture().await, before);
-        check_books(paddock.db()).await;
-        agent.post(REPORTS, report(&wish, &running())).await.expect(204);
+        assert_eq!(world.snapshot().await, before);
+        check_ledgers(paddock.db()).await;
+        agent.post(REPORTS, report(&desired, &running())).await.expect(204);
         paddock.until(ann, &deployment_path(&own), "status", "running").await;
-        // However long it talks, it is heard in reason.
+        // Overlong reports are truncated.
         let long = json!({"state": "failed", "reason": "x".repeat(100_000)});
-        agent.post(REPORTS, report(&wish, &long)).await.expect(204);
+        agent.post(REPORTS, report(&desired, &long)).await.expect(204);
         let failed = paddock.until(ann, &deployment_path(&own), "status", "failed").await;
         assert!(failed["status_reason"].as_str().unwrap().len() < 3000);
     }
 
-    async fn who_floods_is_slowed_down(engine: Engine) {
+    async fn excessive_heartbeats_are_throttled(engine: Engine) {
         let (paddock, ann) = start(engine).await;
-        let (_, wild) = hosted(&paddock, &ann, "wild").await;
-        let (_, calm) = hosted(&paddock, &ann, "calm").await;
-        let beat = || alive(&json!({"cpu": 4}));
+        let (_, wild) = ready_cluster(&paddock, &ann, "wild").await;
+        let (_, calm) = ready_cluster(&paddock, &ann, "calm").await;
+        let beat = || heartbeat_body(&json!({"cpu": 4}));
         let mut slowed = None;
         for _ in 0..20 {
             let answers = join_all((0..100).map(|_| wild.post(HEARTBEAT, beat()))).await;
@@ -226,7 +228,7 @@ on_both_engines! {
                 break;
             }
         }
-        let slowed = slowed.expect("a flood is noticed");
+        let slowed = slowed.expect("excessive heartbeats are rejected");
         refused(&slowed, "a flood");
         assert!(slowed.headers.contains_key("retry-after"));
         calm.post(HEARTBEAT, beat()).await.expect(200);
@@ -234,22 +236,22 @@ on_both_engines! {
         wild.post(HEARTBEAT, beat()).await.expect(200);
     }
 
-    async fn capacity_is_what_the_agent_says_but_never_less_than_is_used(engine: Engine) {
+    async fn reported_capacity_is_applied_unless_below_the_used_capacity(engine: Engine) {
         let (paddock, ann) = start(engine).await;
-        let (id, agent) = hosted(&paddock, &ann, "far").await;
+        let (id, agent) = ready_cluster(&paddock, &ann, "far").await;
         deploy(&paddock, &ann, &agent, 3).await;
-        let kept = agent.post(HEARTBEAT, alive(&json!({"cpu": 2}))).await.expect(200);
+        let kept = agent.post(HEARTBEAT, heartbeat_body(&json!({"cpu": 2}))).await.expect(200);
         assert!(kept["capacity_kept"].as_str().unwrap().contains("in use"), "{kept:#}");
         let shown = ann.get(&cluster_path(&id)).await.expect(200);
         assert_eq!(shown["capacity"]["cpu"], json!({"total": 4, "used": 3, "free": 1}));
         assert_eq!(shown["agent"]["runtime"], "simulated");
-        let more = agent.post(HEARTBEAT, alive(&json!({"cpu": 8, "gpu": 1}))).await.expect(200);
+        let more = agent.post(HEARTBEAT, heartbeat_body(&json!({"cpu": 8, "gpu": 1}))).await.expect(200);
         assert_eq!(more["capacity_kept"], Value::Null);
         let shown = ann.get(&cluster_path(&id)).await.expect(200);
         assert_eq!(shown["capacity"]["cpu"]["total"], 8);
         let generation = &shown["generation"];
-        // The same again is no change.
-        agent.post(HEARTBEAT, alive(&json!({"cpu": 8, "gpu": 1}))).await.expect(200);
+        // The same capacity again is no change.
+        agent.post(HEARTBEAT, heartbeat_body(&json!({"cpu": 8, "gpu": 1}))).await.expect(200);
         assert_eq!(ann.get(&cluster_path(&id)).await.expect(200)["generation"], *generation);
         let nodes = json!([{"name": "main", "capacity": {"cpu": 8}, "labels": {"disk": "fast"}},
             {"name": "more", "capacity": {"cpu": 2}}]);
@@ -258,77 +260,77 @@ on_both_engines! {
         let shown = ann.get(&cluster_path(&id)).await.expect(200);
         assert_eq!(shown["nodes"][0]["labels"]["disk"], "fast");
         assert_eq!(shown["capacity"]["cpu"]["total"], 10);
-        check_books(paddock.db()).await;
+        check_ledgers(paddock.db()).await;
     }
 
-    async fn heartbeats_leave_no_trace_in_the_log(engine: Engine) {
+    async fn heartbeats_write_no_events(engine: Engine) {
         let (paddock, ann) = start(engine).await;
-        let (id, agent) = hosted(&paddock, &ann, "far").await;
+        let (id, agent) = ready_cluster(&paddock, &ann, "far").await;
         let path = format!("/api/v1/events?subject={id}&limit=1000");
         let before = ann.get(&path).await.expect(200);
         for _ in 0..5 {
             paddock.clock.advance(Duration::from_secs(5));
-            agent.post(HEARTBEAT, alive(&json!({"cpu": 4}))).await.expect(200);
+            agent.post(HEARTBEAT, heartbeat_body(&json!({"cpu": 4}))).await.expect(200);
         }
         assert_eq!(ann.get(&path).await.expect(200), before);
-        // All of that time together is more than it may be silent, and it was not.
+        // The total time exceeds the heartbeat timeout, but no single interval does.
         assert_eq!(ann.get(&cluster_path(&id)).await.expect(200)["status"], "ready");
     }
 
-    async fn a_silent_cluster_is_unreachable_and_back_when_it_speaks(engine: Engine) {
+    async fn cluster_without_heartbeats_is_unreachable_until_the_next_one(engine: Engine) {
         let (paddock, ann) = start(engine).await;
-        let (id, agent) = hosted(&paddock, &ann, "far").await;
+        let (id, agent) = ready_cluster(&paddock, &ann, "far").await;
         let (deployment, _) = deploy(&paddock, &ann, &agent, 1).await;
         let path = deployment_path(&deployment);
-        let lost = lose(&paddock, &ann, &id).await;
+        let lost = make_unreachable(&paddock, &ann, &id).await;
         let since = lost["agent"]["at"].as_str().unwrap();
         let reason = lost["status_reason"].as_str().unwrap();
-        // To the second.
+        // Exactly at the timeout.
         assert!(reason.contains(&since[..19]) && reason.contains("valid token"), "{reason}");
         let doubted = until_reason(&ann, &path, CAVEAT, true).await;
         assert_eq!(doubted["status"], "running");
         assert_eq!(doubted["endpoints"], json!(["10.0.0.1:80"]));
         assert_eq!(doubted["reason_code"], "ClusterUnreachable");
         assert!(doubted["status_reason"].as_str().unwrap().contains(&since[..19]), "{doubted:#}");
-        agent.post(HEARTBEAT, alive(&json!({"cpu": 4}))).await.expect(200);
+        agent.post(HEARTBEAT, heartbeat_body(&json!({"cpu": 4}))).await.expect(200);
         paddock.until(&ann, &cluster_path(&id), "status", "ready").await;
         let known = until_reason(&ann, &path, CAVEAT, false).await;
         assert_eq!((&known["status"], &known["cluster_id"]), (&json!("running"), &json!(id)));
-        check_books(paddock.db()).await;
+        check_ledgers(paddock.db()).await;
     }
 
-    async fn what_was_on_a_lost_cluster_runs_elsewhere_and_only_there(engine: Engine) {
+    async fn workloads_of_an_unreachable_cluster_are_rescheduled_once(engine: Engine) {
         let (paddock, ann) = start(engine).await;
-        let (id, agent) = hosted(&paddock, &ann, "far").await;
+        let (id, agent) = ready_cluster(&paddock, &ann, "far").await;
         let (deployment, old) = deploy(&paddock, &ann, &agent, 3).await;
         let body = json!({"cluster_id": id, "image": "web:1", "resources": {"cpu": 1}});
         let pinned = ann.post("/api/v1/deployments", body).await.text("id");
-        let wish = wish_for(&agent, &pinned).await;
-        agent.post(REPORTS, report(&wish, &running())).await.expect(204);
+        let desired = desired_for(&agent, &pinned).await;
+        agent.post(REPORTS, report(&desired, &running())).await.expect(204);
         let near = paddock.cluster(&ann, json!({"cpu": 4})).await;
 
-        lose(&paddock, &ann, &id).await;
+        make_unreachable(&paddock, &ann, &id).await;
         let path = deployment_path(&deployment);
         until_reason(&ann, &path, CAVEAT, true).await;
         paddock.clock.advance(Duration::from_secs(301));
         paddock.until(&ann, &path, "cluster_id", &near).await;
         let moved = paddock.until(&ann, &path, "status", "running").await;
         assert!(!moved["status_reason"].as_str().unwrap().contains(CAVEAT), "{moved:#}");
-        // Who is pinned there has nowhere to go, and may still run.
+        // Pinned deployments cannot move and may still run.
         let stays = ann.get(&deployment_path(&pinned)).await.expect(200);
         assert_eq!((&stays["status"], &stays["cluster_id"]), (&json!("running"), &json!(id)));
         let shown = ann.get(&cluster_path(&id)).await.expect(200);
-        assert_eq!(shown["capacity"]["cpu"]["used"], 4, "what may still run holds its room");
-        check_books(paddock.db()).await;
+        assert_eq!(shown["capacity"]["cpu"]["used"], 4, "workloads that may still run keep their capacity");
+        check_ledgers(paddock.db()).await;
 
-        // The old agent comes back, and does not know better yet.
+        // The old agent returns with outdated desired state.
         agent.post(REPORTS, report(&old, &running())).await.expect(204);
-        agent.post(HEARTBEAT, alive(&json!({"cpu": 4}))).await.expect(200);
+        agent.post(HEARTBEAT, heartbeat_body(&json!({"cpu": 4}))).await.expect(200);
         paddock.until(&ann, &cluster_path(&id), "status", "ready").await;
         let all = agent.get("/api/v1/agent/desired?all=true").await.expect(200);
         let all = all["items"].as_array().unwrap();
         let of = |id: &str| all.iter().find(|w| w["replica"]["deployment"] == id).unwrap().clone();
-        assert_eq!(of(&deployment)["run"], Value::Null, "it shall end what is left");
+        assert_eq!(of(&deployment)["run"], Value::Null, "the old replica must be removed");
         assert_eq!(of(&pinned)["run"]["image"], "web:1");
         let now = ann.get(&path).await.expect(200);
         assert_eq!((&now["status"], &now["cluster_id"]), (&json!("running"), &json!(near)));
@@ -336,34 +338,34 @@ on_both_engines! {
         let shown = ann.get(&cluster_path(&id)).await.expect(200);
         assert_eq!(shown["capacity"]["cpu"]["used"], 1);
         until_reason(&ann, &deployment_path(&pinned), CAVEAT, false).await;
-        check_books(paddock.db()).await;
+        check_ledgers(paddock.db()).await;
     }
 
-    async fn an_instance_whose_cluster_is_lost_is_made_again_elsewhere(engine: Engine) {
+    async fn instance_of_an_unreachable_cluster_is_rescheduled_unless_ready(engine: Engine) {
         let (paddock, ann) = start(engine).await;
-        let room = json!({"cpu": 2, "ram": "2Gi"});
+        let capacity = json!({"cpu": 2, "ram": "2Gi"});
         let id = agent_cluster(&ann, "far").await;
         let agent = agent_of(&paddock, &ann, &id).await;
-        agent.post(HEARTBEAT, alive(&room)).await.expect(200);
+        agent.post(HEARTBEAT, heartbeat_body(&capacity)).await.expect(200);
         paddock.until(&ann, &cluster_path(&id), "status", "ready").await;
         let held = async |name: &str| {
             let instance: InstanceId = kafka(&ann, name).await.parse().unwrap();
             paddock.until(&ann, &format!("/api/v1/instances/{instance}"), "status", "provisioning").await;
             let mut read = paddock.db().read().await.unwrap();
             let found = store::instance::get(&mut read, Scope::All, instance).await.unwrap();
-            let wish = wish_for(&agent, &found.deployment_id.unwrap().to_string()).await;
-            (format!("/api/v1/instances/{instance}"), wish)
+            let desired = desired_for(&agent, &found.deployment_id.unwrap().to_string()).await;
+            (format!("/api/v1/instances/{instance}"), desired)
         };
-        // One can be used, of the other its agent has not said a word yet.
-        let (ready, wish) = held("orders").await;
-        agent.post(REPORTS, report(&wish, &running())).await.expect(204);
+        // One instance is ready; the agent has not reported on the other yet.
+        let (ready, desired) = held("orders").await;
+        agent.post(REPORTS, report(&desired, &running())).await.expect(204);
         let used = paddock.until(&ann, &ready, "status", "ready").await;
         assert_eq!(used["cluster_id"], *id);
         let (coming, _) = held("bills").await;
 
-        let near = paddock.cluster(&ann, room.clone()).await;
-        lose(&paddock, &ann, &id).await;
-        assert_eq!(ann.get(&ready).await.expect(200)["status"], "ready", "it may well be used still");
+        let near = paddock.cluster(&ann, capacity.clone()).await;
+        make_unreachable(&paddock, &ann, &id).await;
+        assert_eq!(ann.get(&ready).await.expect(200)["status"], "ready", "a ready instance may still be in use");
         paddock.clock.advance(Duration::from_secs(301));
         for path in [&ready, &coming] {
             paddock.until(&ann, path, "cluster_id", &near).await;
@@ -371,54 +373,54 @@ on_both_engines! {
             assert_ne!(moved["endpoints"], json!(["10.0.0.1:80"]), "{moved:#}");
         }
         let told = ann.get(&format!("/api/v1/events?subject={}&limit=1000", used["id"].as_str().unwrap())).await;
-        assert!(told.expect(200).to_string().contains("PlacementLost"), "it says why");
+        assert!(told.expect(200).to_string().contains("PlacementLost"), "the event has the reason");
         let left = ann.get(&cluster_path(&id)).await.expect(200);
-        assert_ne!(left["capacity"]["cpu"]["used"], 0, "what may still run there holds its room");
-        check_books(paddock.db()).await;
+        assert_ne!(left["capacity"]["cpu"]["used"], 0, "workloads that may still run keep their capacity");
+        check_ledgers(paddock.db()).await;
 
-        // The lost agent is back: it is told to end what is left, and only that.
-        agent.post(REPORTS, report(&wish, &running())).await.expect(204);
-        agent.post(HEARTBEAT, alive(&room)).await.expect(200);
+        // The agent returns and is told to remove the leftovers only.
+        agent.post(REPORTS, report(&desired, &running())).await.expect(204);
+        agent.post(HEARTBEAT, heartbeat_body(&capacity)).await.expect(200);
         paddock.until(&ann, &cluster_path(&id), "status", "ready").await;
         let all = agent.get("/api/v1/agent/desired?all=true").await.expect(200);
-        for wish in all["items"].as_array().unwrap() {
-            assert_eq!(wish["run"], Value::Null, "{wish:#}");
-            agent.post(REPORTS, report(wish, &json!({"state": "gone"}))).await.expect(204);
+        for desired in all["items"].as_array().unwrap() {
+            assert_eq!(desired["run"], Value::Null, "{desired:#}");
+            agent.post(REPORTS, report(desired, &json!({"state": "gone"}))).await.expect(204);
         }
         assert_eq!(ann.get(&cluster_path(&id)).await.expect(200)["capacity"]["cpu"]["used"], 0);
         for path in [&ready, &coming] {
             let stays = ann.get(path).await.expect(200);
             assert_eq!((&stays["status"], &stays["cluster_id"]), (&json!("ready"), &json!(near)));
         }
-        check_books(paddock.db()).await;
+        check_ledgers(paddock.db()).await;
     }
 
-    async fn a_cluster_that_never_comes_back_can_be_deleted(engine: Engine) {
+    async fn unreachable_cluster_can_be_deleted(engine: Engine) {
         let (paddock, ann) = start(engine).await;
-        let (id, agent) = hosted(&paddock, &ann, "far").await;
+        let (id, agent) = ready_cluster(&paddock, &ann, "far").await;
         let (deployment, _) = deploy(&paddock, &ann, &agent, 3).await;
         let near = paddock.cluster(&ann, json!({"cpu": 4})).await;
-        lose(&paddock, &ann, &id).await;
+        make_unreachable(&paddock, &ann, &id).await;
         ann.delete(&cluster_path(&id)).await.expect(409);
         paddock.clock.advance(Duration::from_secs(301));
         paddock.until(&ann, &deployment_path(&deployment), "cluster_id", &near).await;
         ann.delete(&cluster_path(&id)).await.expect(202);
-        paddock.until_gone(&ann, &cluster_path(&id)).await;
-        check_books(paddock.db()).await;
+        paddock.until_deleted(&ann, &cluster_path(&id)).await;
+        check_ledgers(paddock.db()).await;
     }
 }
 
 on_both_engines! {
-    async fn a_log_on_another_machine_is_told_by_its_agent(engine: Engine) {
+    async fn remote_log_is_delivered_by_the_agent(engine: Engine) {
         let (paddock, ann) = start(engine).await;
-        let (_, agent) = hosted(&paddock, &ann, "far").await;
-        let (_, other) = hosted(&paddock, &ann, "further").await;
-        let (id, wish) = deploy(&paddock, &ann, &agent, 4).await;
+        let (_, agent) = ready_cluster(&paddock, &ann, "far").await;
+        let (_, other) = ready_cluster(&paddock, &ann, "further").await;
+        let (id, desired) = deploy(&paddock, &ann, &agent, 4).await;
         let asking = ann.request("GET", &format!("{}/logs?follow=true", deployment_path(&id)));
         let asking = base::task::spawn("asking", async move { asking.send().await.unwrap().text().await.unwrap() });
         assert_eq!(other.get("/api/v1/agent/logs?wait=0").await.expect(200)["items"], json!([]));
         let asked = agent.get("/api/v1/agent/logs?wait=10").await.expect(200)["items"][0].clone();
-        assert_eq!((&asked["replica"], &asked["follow"]), (&wish["replica"], &json!(true)));
+        assert_eq!((&asked["replica"], &asked["follow"]), (&desired["replica"], &json!(true)));
         let line = |text: &str| json!({"at": "2026-11-16T00:00:00Z", "source": "stdout", "text": text, "next": "1"});
         let part = |text: &str, end: bool| json!({"id": asked["id"], "lines": [line(text)], "end": end});
         let lie = other.post("/api/v1/agent/logs", part("a lie", false)).await.expect(200);

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use testing::{Client, TestPaddock, on_both_engines};
 
 on_both_engines! {
-    async fn every_call_works_as_written(engine: Engine) {
+    async fn every_documented_kargo_call_works(engine: Engine) {
         let paddock = TestPaddock::start(engine).await;
         let anybody = &paddock.client;
 

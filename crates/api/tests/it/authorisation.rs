@@ -1,4 +1,4 @@
-//! Every call that needs to know who calls, without anybody there to tell.
+//! Authentication of every endpoint.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use testing::{Client, on_both_engines};
 use crate::calls::{self, Call};
 use crate::world::{World, refused};
 
-/// The calls that need no sign-in. Whoever adds one writes it here, on purpose.
+/// Endpoints without authentication. Every addition must be deliberate.
 const OPEN: &[&str] = &[
     "PUT /user/create/",
     "POST /user/login/",
@@ -26,14 +26,14 @@ const OPEN: &[&str] = &[
 ];
 
 on_both_engines! {
-    async fn no_call_works_without_a_good_token(engine: Engine) {
+    async fn endpoints_reject_missing_and_invalid_credentials(engine: Engine) {
         let mut world = World::new(engine).await;
         let expired = world.ann.clone();
         world.paddock.clock.advance(Duration::from_hours(25));
         world.ann = world.paddock.sign_in("ann", "secret").await;
         world.zoe = world.paddock.sign_in("zoe", "secret").await;
         world.admin = world.paddock.admin().await;
-        let before = world.picture().await;
+        let before = world.snapshot().await;
 
         let nobody = &world.paddock.client;
         let someones = world.paddock.client.with_token("");
@@ -44,17 +44,17 @@ on_both_engines! {
                 continue;
             }
             for client in [nobody, &bogus, &someones, &expired] {
-                denied(client, &call, None).await;
+                assert_unauthenticated(client, &call, None).await;
             }
-            // Not Base64, no colon in it, nobody's password, no such scheme, no scheme at all.
+            // Invalid Base64, no colon, a wrong password, an unknown scheme, no scheme.
             for header in ["Basic !!!", "Basic YQ==", "Digest a=b", "Bearer", "x"] {
-                denied(nobody, &call, Some(header)).await;
+                assert_unauthenticated(nobody, &call, Some(header)).await;
             }
         }
-        assert_eq!(world.picture().await, before);
+        assert_eq!(world.snapshot().await, before);
     }
 
-    async fn an_open_call_does_not_mind_a_bad_token(engine: Engine) {
+    async fn open_endpoints_ignore_invalid_tokens(engine: Engine) {
         let world = World::new(engine).await;
         let bogus = world.paddock.client.with_token("bogus");
         for call in calls::all(&world.ours).iter().filter(|c| c.is_open() && c.method == "GET") {
@@ -64,7 +64,7 @@ on_both_engines! {
     }
 }
 
-async fn denied(client: &Client, call: &Call, header: Option<&str>) {
+async fn assert_unauthenticated(client: &Client, call: &Call, header: Option<&str>) {
     let mut request = call.request(client, &call.path);
     if let Some(value) = header {
         request = request.header(AUTHORIZATION, value);

@@ -1,4 +1,4 @@
-//! Bad input to every call: a 4xx that names the field and the rule, and nothing changed.
+//! Invalid input to every endpoint: a 4xx that names the field and the rule, and no change.
 
 use reqwest::header::CONTENT_TYPE;
 use serde_json::{Value, json};
@@ -6,13 +6,13 @@ use testing::{Client, on_both_engines};
 
 use crate::bad_values::{Rule, bad, bad_query};
 use crate::calls::{self, Call};
-use crate::world::{World, names_field, refused, sentences};
+use crate::world::{World, details, names_field, refused};
 
 const JSON: &str = "application/json";
 
 on_both_engines! {
-    async fn a_body_that_is_no_json_object_changes_nothing(engine: Engine) {
-        let (world, before) = World::pictured(engine).await;
+    async fn non_object_body_is_rejected(engine: Engine) {
+        let (world, before) = World::with_snapshot(engine).await;
         let broken = ["{", "}", "{\"a\":", "nonsense", "{} {}", "[]", "\"text\"", "5", "\u{feff}{}"];
         for call in calls::all(&world.ours).iter().filter(|call| call.body.is_some()) {
             for text in broken {
@@ -25,18 +25,18 @@ on_both_engines! {
             if call.operation["requestBody"]["required"] == json!(true) {
                 let answer = send(world.caller(call), call, JSON, "").await;
                 refused(&answer, &call.name());
-                assert!(sentences(&answer).contains("empty"), "{}: {:#}", call.name(), answer.json);
+                assert!(details(&answer).contains("empty"), "{}: {:#}", call.name(), answer.json);
             }
         }
-        assert_eq!(world.picture().await, before);
+        assert_eq!(world.snapshot().await, before);
     }
 
-    async fn a_body_of_another_content_type_changes_nothing(engine: Engine) {
-        let (world, before) = World::pictured(engine).await;
+    async fn unsupported_content_type_is_rejected(engine: Engine) {
+        let (world, before) = World::with_snapshot(engine).await;
         for call in calls::all(&world.ours) {
             let Some(body) = &call.body else { continue };
             for kind in ["text/plain", "application/x-www-form-urlencoded", "application/xml", ""] {
-                // Templates are text.
+                // Templates are plain text.
                 if call.operation["requestBody"]["content"].get(kind).is_some() {
                     continue;
                 }
@@ -45,28 +45,28 @@ on_both_engines! {
                 assert_eq!(answer.status, 415, "{} {kind}", call.name());
             }
         }
-        assert_eq!(world.picture().await, before);
+        assert_eq!(world.snapshot().await, before);
     }
 
-    async fn a_field_that_breaks_its_rule_is_named_and_changes_nothing(engine: Engine) {
-        let (world, before) = World::pictured(engine).await;
+    async fn invalid_field_is_named_and_rejected(engine: Engine) {
+        let (world, before) = World::with_snapshot(engine).await;
         for call in calls::all(&world.ours) {
             for &(field, rule) in &call.fields {
                 for value in bad(rule) {
                     let body = with(call.body.as_ref().unwrap(), field, value).to_string();
                     let answer = send(world.caller(&call), &call, JSON, &body).await;
                     let short: String = body.chars().take(200).collect();
-                    // Image and docker_path are one thing, whichever of them was sent.
+                    // `image` and `docker_path` are aliases.
                     let named = if field == "docker_path" { "" } else { field };
                     names_field(&answer, named, &format!("{} {short}", call.name()));
                 }
             }
         }
-        assert_eq!(world.picture().await, before);
+        assert_eq!(world.snapshot().await, before);
     }
 
-    async fn numbers_that_json_does_not_have_change_nothing(engine: Engine) {
-        let (world, before) = World::pictured(engine).await;
+    async fn invalid_json_numbers_are_rejected(engine: Engine) {
+        let (world, before) = World::with_snapshot(engine).await;
         for call in calls::all(&world.ours) {
             let amounts = ["resource", "resources", "capacity"];
             let is_amount = |(field, rule): &&(&str, Rule)| {
@@ -79,15 +79,15 @@ on_both_engines! {
                 let answer = send(world.caller(&call), &call, JSON, &body).await;
                 refused(&answer, &format!("{} {body}", call.name()));
                 assert_eq!(answer.status, 400, "{} {body}", call.name());
-                let said = sentences(&answer);
+                let said = details(&answer);
                 assert!(said.contains(&format!(" at {field}")), "{} {body}: {said}", call.name());
             }
         }
-        assert_eq!(world.picture().await, before);
+        assert_eq!(world.snapshot().await, before);
     }
 
-    async fn a_missing_field_is_named_and_changes_nothing(engine: Engine) {
-        let (world, before) = World::pictured(engine).await;
+    async fn missing_field_is_named_and_rejected(engine: Engine) {
+        let (world, before) = World::with_snapshot(engine).await;
         for call in calls::all(&world.ours) {
             for field in required(&call) {
                 let mut body = call.body.clone().unwrap();
@@ -99,11 +99,11 @@ on_both_engines! {
                 names_field(&answer, &field, &format!("{} null", call.name()));
             }
         }
-        assert_eq!(world.picture().await, before);
+        assert_eq!(world.snapshot().await, before);
     }
 
-    async fn an_unknown_field_is_an_error_under_api_v1_and_ignored_by_kargo(engine: Engine) {
-        let (world, before) = World::pictured(engine).await;
+    async fn unknown_field_is_rejected_by_the_platform_api_and_ignored_by_kargo(engine: Engine) {
+        let (world, before) = World::with_snapshot(engine).await;
         for call in calls::all(&world.ours) {
             let Some(body) = &call.body else { continue };
             if call.is_platform() {
@@ -114,16 +114,16 @@ on_both_engines! {
                 let body = with(&body, "surprise", json!(1)).to_string();
                 let answer = send(world.caller(&call), &call, JSON, &body).await;
                 names_field(&answer, field, &call.name());
-                assert!(!sentences(&answer).contains("surprise"), "{}", call.name());
+                assert!(!details(&answer).contains("surprise"), "{}", call.name());
             }
         }
-        assert_eq!(world.picture().await, before);
+        assert_eq!(world.snapshot().await, before);
         let body = json!({"cluster_name": "x", "resource": {"cpu": 1}, "surprise": {"deep": [1]}});
         world.ann.put("/cluster/", body).await.expect(201);
     }
 
-    async fn a_query_that_breaks_its_rule_is_named(engine: Engine) {
-        let (world, before) = World::pictured(engine).await;
+    async fn invalid_query_parameter_is_named_and_rejected(engine: Engine) {
+        let (world, before) = World::with_snapshot(engine).await;
         for call in calls::all(&world.ours) {
             let parameters = call.operation["parameters"].as_array().cloned().unwrap_or_default();
             for parameter in parameters.iter().filter(|p| p["in"] == "query") {
@@ -136,7 +136,7 @@ on_both_engines! {
                 }
             }
         }
-        assert_eq!(world.picture().await, before);
+        assert_eq!(world.snapshot().await, before);
     }
 }
 
@@ -146,7 +146,7 @@ async fn send(client: &Client, call: &Call, kind: &str, body: &str) -> testing::
     client.send(request).await
 }
 
-/// The body with another value at that path.
+/// Replaces the value at a path of the body.
 fn with(body: &Value, path: &str, value: Value) -> Value {
     let mut changed = body.clone();
     let mut at = &mut changed;
@@ -157,7 +157,7 @@ fn with(body: &Value, path: &str, value: Value) -> Value {
     changed
 }
 
-/// The fields that the document says must be there.
+/// Fields that the OpenAPI document requires.
 fn required(call: &Call) -> Vec<String> {
     let schema = &call.operation["requestBody"]["content"][JSON]["schema"];
     let Some(name) = schema["$ref"].as_str().and_then(|r| r.rsplit('/').next()) else {

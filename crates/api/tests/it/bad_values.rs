@@ -1,57 +1,57 @@
-//! What must not be accepted, by the rule of a field.
+//! Invalid values for each kind of field.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-/// What a field may hold.
+/// Rule of a field.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Rule {
-    /// An object with fields of its own.
+    /// An object with fields.
     Object,
-    /// Text whose content is not a matter of form.
+    /// Text without format rules.
     Text,
-    /// A line that people read, with at most so many characters.
+    /// A single line with a maximum length.
     Name(usize),
-    /// As `Name`; empty means: choose one for me.
+    /// As `Name`; empty means that the server chooses.
     OptionalName(usize),
     Password,
-    /// One of a few words.
+    /// One of a set of values.
     OneOf,
-    /// A whole number in bounds.
+    /// A bounded integer.
     Whole(i64, i64),
-    /// At least one amount.
+    /// At least one resource amount.
     Amounts,
-    /// Amounts, if any.
+    /// Optional resource amounts.
     SomeAmounts,
-    /// What to run: `registry/name:tag`.
+    /// Container image: `registry/name:tag`.
     Image,
     Labels,
     Env,
     Words,
     Ports,
     YesOrNo,
-    /// Lines of a log.
+    /// Log lines.
     LogLines,
-    /// The parts of a cluster.
+    /// Nodes of a cluster.
     Nodes,
-    /// What an agent says.
+    /// Reports of an agent.
     Reports,
-    /// An id, as text or as a number.
+    /// An ID, as text or as a number.
     KargoId,
-    /// The name of an instance.
+    /// Name of an instance.
     InstanceName,
-    /// A point in time.
+    /// A time.
     Time,
-    /// A name that can be a DNS label.
+    /// A DNS label.
     Label,
-    /// How long something shall live.
+    /// A lifetime.
     Life,
-    /// Templates with their versions.
+    /// Templates with versions.
     References,
 }
 
-/// Values that break the rule.
+/// Values that violate the rule.
 pub(crate) fn bad(rule: Rule) -> Vec<Value> {
     let long = |length: usize| "x".repeat(length);
     match rule {
@@ -106,7 +106,7 @@ fn items(array: Value) -> Vec<Value> {
 }
 
 fn optional_name(max: usize) -> Vec<Value> {
-    // NUL, escape, a new line, text that turns round, a mark that can't be seen.
+    // NUL, escape, newline, right-to-left override, an invisible character.
     let texts = json!(["a\0b", "a\u{1b}[31mb", "a\nb", "a\u{202e}b", "a\u{feff}b"]);
     [items(json!([5, true, [], {}, "x".repeat(max + 1)])), items(texts)].concat()
 }
@@ -176,7 +176,7 @@ fn env() -> Vec<Value> {
     ]))
 }
 
-/// Query values that break the rule of this parameter.
+/// Query values that violate the rule of the parameter.
 pub(crate) fn bad_query(path: &str, name: &str) -> &'static [&'static str] {
     match name {
         "limit" | "offset" => &["0", "-1", "1001", "x", "1.5", "99999999999999999999"],
@@ -192,9 +192,9 @@ pub(crate) fn bad_query(path: &str, name: &str) -> &'static [&'static str] {
         "since" => &["yesterday", "2026-01-01", "1e3"],
         "type" if path.contains("/self/") => &["x", "DETAILED"],
         "cluster_id" if path.starts_with("/api/") => &["x", "1"],
-        // These name things: what does not exist is simply not found.
+        // References: unknown names are simply not found.
         "name" | "subject" | "type" | "cluster_id" | "id" | "code" | "clusterId" | "seen"
         | "owner" | "holder" | "commit" | "from" | "to" => &[],
-        other => panic!("{path} has a new query parameter {other}: say here what it must refuse"),
+        other => panic!("{path} has a new query parameter {other}: add its invalid values here"),
     }
 }

@@ -1,26 +1,26 @@
-//! Every call that there is, with a body that would be accepted and the rule of each field.
+//! Every endpoint with a valid body and the rule of each field.
 //!
-//! A new route without an entry here fails a test: the list is compared with the documents.
+//! A new route without an entry here fails a test: the list is compared with the OpenAPI documents.
 
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 use testing::Client;
 
 use crate::bad_values::Rule;
-use crate::world::Things;
+use crate::world::Fixtures;
 
-/// One call.
+/// An endpoint.
 pub(crate) struct Call {
     pub(crate) method: String,
-    /// As the documents write it.
+    /// Path template, as in the OpenAPI document.
     pub(crate) template: String,
-    /// With the ids of somebody's things.
+    /// Path with IDs of existing objects.
     pub(crate) path: String,
-    /// A good body; none if the call takes none.
+    /// A valid body; none if the endpoint takes none.
     pub(crate) body: Option<Value>,
-    /// The fields of the body, by their path.
+    /// Fields of the body, by path.
     pub(crate) fields: Vec<(&'static str, Rule)>,
-    /// As the document describes it.
+    /// Operation of the OpenAPI document.
     pub(crate) operation: Value,
 }
 
@@ -29,12 +29,12 @@ impl Call {
         self.operation["security"] == json!([{}])
     }
 
-    /// Is it about one thing that belongs to somebody?
-    pub(crate) fn is_of_one(&self) -> bool {
+    /// Whether the endpoint addresses a single object of an organization.
+    pub(crate) fn is_single_object(&self) -> bool {
         ["{id}", "{reference}"].iter().any(|part| self.template.contains(part))
     }
 
-    /// Does it say nothing without a query?
+    /// Whether the endpoint requires query parameters.
     pub(crate) fn needs_query(&self) -> bool {
         let parameters = self.operation["parameters"].as_array();
         let is_needed = |p: &Value| p["in"] == "query" && p["required"] == json!(true);
@@ -45,18 +45,18 @@ impl Call {
         self.template.starts_with("/api/v1/")
     }
 
-    /// Is it for agents alone?
-    pub(crate) fn is_agents(&self) -> bool {
+    /// Whether the endpoint is for agents only.
+    pub(crate) fn is_for_agents(&self) -> bool {
         self.operation["security"] == json!([{"cluster_token": []}])
     }
 
-    /// Is it for those who have signed in?
-    pub(crate) fn is_users(&self) -> bool {
-        !self.is_open() && !self.is_agents()
+    /// Whether the endpoint is for authenticated users.
+    pub(crate) fn is_for_users(&self) -> bool {
+        !self.is_open() && !self.is_for_agents()
     }
 
-    /// Is it for the platform administrator alone?
-    pub(crate) fn is_admins(&self) -> bool {
+    /// Whether the endpoint is for the platform administrator only.
+    pub(crate) fn is_for_admins(&self) -> bool {
         ["/api/v1/admin/", "/api/v1/fleet/"].iter().any(|path| self.template.starts_with(path))
     }
 
@@ -64,7 +64,7 @@ impl Call {
         format!("{} {}", self.method, self.template)
     }
 
-    /// The call at this path, with its good body if it takes one.
+    /// Creates a request for this path, with the valid body if there is one.
     pub(crate) fn request(&self, client: &Client, path: &str) -> RequestBuilder {
         let request = client.request(&self.method, path);
         match &self.body {
@@ -76,16 +76,16 @@ impl Call {
 
 type Entry = (&'static str, Value, Vec<(&'static str, Rule)>);
 
-/// All calls but those of the fleet managers' family, on these things. Fails if a documented call is
-/// missing here, or the other way round.
-pub(crate) fn all(on: &Things) -> Vec<Call> {
+/// All endpoints except the fleet API, for these objects. Fails if the list and the documents
+/// differ.
+pub(crate) fn all(on: &Fixtures) -> Vec<Call> {
     let mut table: Vec<Entry> = kargo(on);
     table.extend(platform(on));
     checked(on, table, &documented(&["kargo", "platform"]))
 }
 
-/// All calls of the fleet managers' family, on these things. Their errors have a shape of their own.
-pub(crate) fn fleet(on: &Things) -> Vec<Call> {
+/// All endpoints of the fleet API, for these objects. Their errors have another format.
+pub(crate) fn fleet(on: &Fixtures) -> Vec<Call> {
     let none = [
         "GET /api/{api}",
         "GET /api/{api}/v1",
@@ -141,7 +141,7 @@ pub(crate) fn fleet(on: &Things) -> Vec<Call> {
     checked(on, table, &documented(&["fleet"]))
 }
 
-fn checked(on: &Things, table: Vec<Entry>, documented: &[(String, Value)]) -> Vec<Call> {
+fn checked(on: &Fixtures, table: Vec<Entry>, documented: &[(String, Value)]) -> Vec<Call> {
     let known: Vec<&str> = table.iter().map(|(name, ..)| *name).collect();
     for (name, _) in documented {
         assert!(
@@ -155,14 +155,17 @@ fn checked(on: &Things, table: Vec<Entry>, documented: &[(String, Value)]) -> Ve
         let (method, template) = name.split_once(' ').unwrap();
         let path = fill(template, on);
         let body = (!body.is_null()).then_some(body);
-        assert_eq!(body.is_some(), !operation["requestBody"].is_null(), "{name}");
+        let content = &operation["requestBody"]["content"];
+        let structured = ["application/json", "application/x-www-form-urlencoded"];
+        let is_structured = structured.iter().any(|media_type| content[media_type].is_object());
+        assert_eq!(body.is_some(), is_structured, "{name}");
         let (method, template) = (method.to_owned(), template.to_owned());
         Call { method, template, path, body, fields, operation: operation.clone() }
     });
     calls.collect()
 }
 
-/// Every operation of these documents.
+/// Operations of these documents.
 fn documented(names: &[&str]) -> Vec<(String, Value)> {
     let mut operations = Vec::new();
     for (_, document) in api::documents().into_iter().filter(|(name, _)| names.contains(name)) {
@@ -176,8 +179,8 @@ fn documented(names: &[&str]) -> Vec<(String, Value)> {
     operations
 }
 
-/// A template with the ids of these things.
-pub(crate) fn fill(template: &str, on: &Things) -> String {
+/// Fills a path template with the IDs of these objects.
+pub(crate) fn fill(template: &str, on: &Fixtures) -> String {
     let names =
         [("{api}", "kafkas_mgmt"), ("{cloud_provider}", "aws"), ("{cloud_region}", "us-east-1")];
     let template =
@@ -206,7 +209,7 @@ pub(crate) fn fill(template: &str, on: &Things) -> String {
     template.replace("{id}", id)
 }
 
-fn kargo(on: &Things) -> Vec<Entry> {
+fn kargo(on: &Fixtures) -> Vec<Entry> {
     use Rule::*;
     let user = json!({"username": "new", "password": "secret", "display_name": "New"});
     let amounts = || json!({"resource": {"cpu": 1}});
@@ -274,7 +277,7 @@ fn redemption() -> Vec<(&'static str, Rule)> {
     vec![("code", Text), ("username", Name(64)), ("password", Password), display_name]
 }
 
-/// Fields of a deployment that the Kargo API does not have.
+/// Deployment fields that the Kargo API lacks.
 const ONLY_PLATFORM: &[&str] = &["labels", "restart", "run_for", "node_selector", "anti_affinity"];
 
 fn deployment_fields(resources: &'static str) -> Vec<(&'static str, Rule)> {
@@ -296,7 +299,7 @@ fn deployment_fields(resources: &'static str) -> Vec<(&'static str, Rule)> {
     ]
 }
 
-fn platform(on: &Things) -> Vec<Entry> {
+fn platform(on: &Fixtures) -> Vec<Entry> {
     let mut table = accounts(on);
     table.extend(clusters_and_deployments(on));
     table.extend(agents());
@@ -331,6 +334,9 @@ fn platform(on: &Things) -> Vec<Entry> {
         "GET /api/v1/instances/{id}",
         "DELETE /api/v1/instances/{id}",
         "GET /api/v1/kinds",
+        "GET /api/v1/images",
+        "POST /api/v1/images",
+        "DELETE /api/v1/images",
         "GET /api/v1/templates",
         "GET /api/v1/templates/{reference}",
         "DELETE /api/v1/templates/{reference}",
@@ -374,7 +380,7 @@ fn platform(on: &Things) -> Vec<Entry> {
     table
 }
 
-fn accounts(on: &Things) -> Vec<Entry> {
+fn accounts(on: &Fixtures) -> Vec<Entry> {
     use Rule::*;
     let life = || vec![("expires_in", Whole(1, 31_536_000))];
     vec![
@@ -412,7 +418,7 @@ fn accounts(on: &Things) -> Vec<Entry> {
     ]
 }
 
-fn instances(on: &Things) -> Vec<Entry> {
+fn instances(on: &Fixtures) -> Vec<Entry> {
     use Rule::*;
     vec![
         (
@@ -479,7 +485,7 @@ fn agents() -> Vec<Entry> {
     ]
 }
 
-fn environments(on: &Things) -> Vec<Entry> {
+fn environments(on: &Fixtures) -> Vec<Entry> {
     use Rule::*;
     let wish = || json!({"name": "new", "templates": [on.template]});
     let change_fields = || {
@@ -504,7 +510,7 @@ fn environments(on: &Things) -> Vec<Entry> {
         ),
         (
             "POST /api/v1/templates/{reference}/deprecate",
-            json!({"why": "It is old."}),
+            json!({"why": "Superseded."}),
             vec![("why", Name(500))],
         ),
         ("POST /api/v1/environments", wish(), wish_fields()),
@@ -535,7 +541,7 @@ fn environments(on: &Things) -> Vec<Entry> {
     ]
 }
 
-fn clusters_and_deployments(on: &Things) -> Vec<Entry> {
+fn clusters_and_deployments(on: &Fixtures) -> Vec<Entry> {
     use Rule::*;
     let amounts = || json!({"resources": {"cpu": 1}});
     let amount_fields = || vec![("resources", Amounts)];

@@ -1,14 +1,14 @@
-//! Capacity: exact, of any type, and never a deployment's by hand.
+//! Capacity: exact amounts of any type, and manual reservations.
 
 use serde_json::{Value, json};
 use testing::{Client, TestPaddock, on_both_engines};
 
-use crate::accounting::adds_up;
+use crate::accounting::assert_consistent;
 use crate::placement::until_reason;
 use crate::world::{cluster_path, deploy_running, deployment_path, names_field, start};
 
 on_both_engines! {
-    async fn amounts_are_exact_however_they_are_written(engine: Engine) {
+    async fn amounts_are_exact_in_every_notation(engine: Engine) {
         let (_paddock, ann) = start(engine).await;
         let amounts = json!({
             "cpu": " 1", "gpu": "500m", "ram": "4Gi", "disk": "1.5k", "nvidia.com/gpu": 0.3,
@@ -28,7 +28,7 @@ on_both_engines! {
         }
     }
 
-    async fn a_tenth_and_two_tenths_are_three_tenths(engine: Engine) {
+    async fn decimal_amounts_add_up_exactly(engine: Engine) {
         let (paddock, ann) = start(engine).await;
         let cluster = paddock.cluster(&ann, json!({"cpu": 0.3})).await;
         let path = format!("/cluster/{cluster}/resource/");
@@ -41,10 +41,10 @@ on_both_engines! {
             ann.call("DELETE", &path, &json!({"resource": {"cpu": 0.1}})).await.expect(200);
         }
         assert_eq!(cpu(&ann, &cluster).await, json!({"total": 0.3, "used": 0, "free": 0.3}));
-        adds_up(&paddock).await;
+        assert_consistent(&paddock).await;
     }
 
-    async fn all_is_taken_or_nothing(engine: Engine) {
+    async fn reservation_is_all_or_nothing(engine: Engine) {
         let (paddock, ann) = start(engine).await;
         let cluster = paddock.cluster(&ann, json!({"cpu": 4, "gpu": 1})).await;
         let path = format!("{}/capacity", cluster_path(&cluster));
@@ -64,7 +64,7 @@ on_both_engines! {
         assert_eq!(check.expect(200), json!({"available": true, "missing": {}}));
     }
 
-    async fn giving_back_never_frees_what_a_deployment_holds(engine: Engine) {
+    async fn release_never_frees_capacity_of_deployments(engine: Engine) {
         let (paddock, ann) = start(engine).await;
         let cluster = paddock.cluster(&ann, json!({"cpu": 4})).await;
         let body = json!({"cluster_id": cluster, "resources": {"cpu": 2}, "image": "web:1"});
@@ -77,14 +77,14 @@ on_both_engines! {
         assert_eq!(cpu(&ann, &cluster).await, json!({"total": 4, "used": 3.5, "free": 0.5}));
         ann.call("DELETE", &path, &by(1.5)).await.expect(200);
         assert_eq!(cpu(&ann, &cluster).await["used"], 2);
-        adds_up(&paddock).await;
+        assert_consistent(&paddock).await;
         ann.delete(&format!("/deployment/{deployment}/")).await.expect(202);
-        paddock.until_gone(&ann, &deployment_path(&deployment)).await;
+        paddock.until_deleted(&ann, &deployment_path(&deployment)).await;
         assert_eq!(cpu(&ann, &cluster).await["used"], 0);
-        adds_up(&paddock).await;
+        assert_consistent(&paddock).await;
     }
 
-    async fn totals_are_the_administrators_and_never_below_what_is_used(engine: Engine) {
+    async fn only_the_administrator_changes_totals_and_not_below_usage(engine: Engine) {
         let paddock = TestPaddock::start(engine).await;
         let (ann, admin) = (paddock.owner("ann").await, paddock.admin().await);
         let cluster = paddock.cluster(&ann, json!({"cpu": 4})).await;
@@ -101,10 +101,10 @@ on_both_engines! {
         assert_eq!(shown["capacity"]["cpu"], json!({"total": 3, "used": 3, "free": 0}));
         assert_eq!(shown["capacity"]["gpu"], json!({"total": 0.5, "used": 0, "free": 0.5}));
         names_field(&admin.patch(&path, json!({"capacity": {}})).await, "capacity", "nothing");
-        adds_up(&paddock).await;
+        assert_consistent(&paddock).await;
     }
 
-    async fn more_capacity_lets_those_in_who_wait(engine: Engine) {
+    async fn added_capacity_starts_pending_deployments(engine: Engine) {
         let paddock = TestPaddock::start(engine).await;
         let (ann, admin) = (paddock.owner("ann").await, paddock.admin().await);
         let cluster = paddock.cluster(&ann, json!({"cpu": 1})).await;
@@ -114,7 +114,7 @@ on_both_engines! {
         until_reason(&ann, &id, "Cannot be placed on main: needs 2 cpu; exceeds the cluster by 1 cpu").await;
         admin.patch(&cluster_path(&cluster), json!({"capacity": {"cpu": 2}})).await.expect(200);
         paddock.until(&ann, &path, "status", "running").await;
-        adds_up(&paddock).await;
+        assert_consistent(&paddock).await;
     }
 }
 

@@ -1,4 +1,4 @@
-//! Clusters: made, changed, deleted.
+//! Clusters: create, update, delete.
 
 use serde_json::json;
 use testing::on_both_engines;
@@ -6,7 +6,7 @@ use testing::on_both_engines;
 use crate::world::{cluster_path, deployment_path, start};
 
 on_both_engines! {
-    async fn a_cluster_becomes_ready_and_says_why_it_is_where_it_is(engine: Engine) {
+    async fn cluster_becomes_ready_with_a_status_reason(engine: Engine) {
         let (paddock, ann) = start(engine).await;
         let body = json!({
             "name": " main ", "capacity": {"cpu": 1}, "labels": {"team": "shop"}, "region": "here",
@@ -19,12 +19,12 @@ on_both_engines! {
         let ready = paddock.until(&ann, &path, "status", "ready").await;
         assert_eq!((&ready["labels"]["team"], &ready["region"]), (&json!("shop"), &json!("here")));
         assert_eq!((&ready["reason_code"], &ready["status_reason"]), (&json!("AsExpected"), &json!("")));
-        // Kargo shows the same one in its own words.
+        // Kargo returns the same cluster with its own field names.
         let kargo = ann.get(&format!("/cluster/{}/", ready["id"].as_str().unwrap())).await.expect(200);
         assert_eq!((&kargo["cluster_name"], &kargo["status"]), (&json!("main"), &json!("ready")));
     }
 
-    async fn members_use_clusters_as_owners_do(engine: Engine) {
+    async fn members_may_create_and_delete_clusters(engine: Engine) {
         let (paddock, ann) = start(engine).await;
         let mia = paddock.member(&ann, "mia").await;
         let cluster = paddock.cluster(&mia, json!({"cpu": 1})).await;
@@ -34,12 +34,12 @@ on_both_engines! {
         assert_eq!((&labelled["name"], &labelled["labels"]), (&json!("ours"), &json!({"a": "b"})));
     }
 
-    async fn a_cluster_with_deployments_can_not_be_deleted(engine: Engine) {
+    async fn cluster_with_deployments_cannot_be_deleted(engine: Engine) {
         let (paddock, ann) = start(engine).await;
         let cluster = paddock.cluster(&ann, json!({"cpu": 1})).await;
         let (path, kargo) = (cluster_path(&cluster), format!("/cluster/{cluster}/"));
         let mut ids = Vec::new();
-        // One runs, one waits; both keep the cluster.
+        // A running and a pending deployment both prevent the deletion.
         for _ in 0..2 {
             let body = json!({"cluster_id": cluster, "resources": {"cpu": 1}});
             ids.push(ann.post("/api/v1/deployments", body).await.text("id"));
@@ -50,17 +50,17 @@ on_both_engines! {
                 assert!(refused["detail"].as_str().unwrap().contains("deployments"), "{refused:#}");
             }
             ann.delete(&deployment_path(id)).await.expect(202);
-            paddock.until_gone(&ann, &deployment_path(id)).await;
+            paddock.until_deleted(&ann, &deployment_path(id)).await;
         }
         assert_eq!(ann.delete(&path).await.expect(202)["status"], "deprovisioning");
         ann.get(&kargo).await.expect(404);
         let body = json!({"cluster_id": cluster, "resources": {"cpu": 1}});
         let late = ann.post("/api/v1/deployments", body).await.status;
         assert!([404, 409].contains(&late), "{late}");
-        paddock.until_gone(&ann, &path).await;
+        paddock.until_deleted(&ann, &path).await;
     }
 
-    async fn kargo_does_not_see_a_cluster_that_leaves(engine: Engine) {
+    async fn kargo_hides_clusters_being_deleted(engine: Engine) {
         let (_paddock, ann) = start(engine).await;
         let body = json!({"cluster_name": "x", "resource": {"cpu": 1}});
         let id = ann.put("/cluster/", body).await.text("id");
@@ -76,7 +76,7 @@ on_both_engines! {
         ann.put("/deployment/", body).await.expect(404);
     }
 
-    async fn lists_are_filtered_by_name_and_status(engine: Engine) {
+    async fn cluster_list_is_filtered_by_name_and_status(engine: Engine) {
         let (paddock, ann) = start(engine).await;
         for name in ["one", "two", "two", "O'Brien; DROP TABLE cluster --", "50%"] {
             let body = json!({"name": name, "capacity": {"cpu": 1}});

@@ -1,4 +1,4 @@
-//! Clusters that a provider makes: asked for, tried again, drained and deleted over HTTP.
+//! Clusters created by a provider: created, retried, drained and deleted over HTTP.
 
 use std::sync::Arc;
 
@@ -12,8 +12,10 @@ use crate::world::{cluster_path, deployment_path, names_field, refused, start_wi
 
 const CLUSTERS: &str = "/api/v1/clusters";
 
-/// A server with a provider, and ann.
-async fn provided(engine: testing::Engine) -> (TestPaddock, testing::Client, Arc<FakeOperation>) {
+/// Starts a server with a fake provider, and ann.
+async fn start_with_provider(
+    engine: testing::Engine,
+) -> (TestPaddock, testing::Client, Arc<FakeOperation>) {
     let provider = Arc::<FakeOperation>::default();
     let settings = TestSettings { provider: Some(provider.clone()), ..TestSettings::default() };
     let (paddock, ann) = start_with(engine, settings).await;
@@ -24,15 +26,15 @@ fn kubernetes() -> Value {
     json!({
         "name": "far", "provider": "kubernetes",
         "kubernetes": {
-            "kubeconfig": "a kubeconfig that nobody sees", "namespace": "shop",
-            "pull_secret": "credentials that nobody sees", "quota": {"cpu": 4},
+            "kubeconfig": "hidden kubeconfig", "namespace": "shop",
+            "pull_secret": "hidden credentials", "quota": {"cpu": 4},
         },
     })
 }
 
-/// What the agent that was installed signs in with.
+/// Client with the token of the installed agent.
 fn agent(paddock: &TestPaddock, provider: &FakeOperation, id: &str) -> testing::Client {
-    let sites = provider.held();
+    let sites = provider.state();
     let told = sites.agents[&Subject::Cluster(id.parse().unwrap())].clone();
     paddock.client.with_token(told.token.reveal())
 }
@@ -43,27 +45,27 @@ async fn beat(agent: &testing::Client) {
 }
 
 on_both_engines! {
-    async fn a_kubernetes_is_registered_prepared_and_heard(engine: Engine) {
-        let (paddock, ann, provider) = provided(engine).await;
+    async fn kubernetes_cluster_is_registered_prepared_and_becomes_ready(engine: Engine) {
+        let (paddock, ann, provider) = start_with_provider(engine).await;
         let zoe = paddock.owner("zoe").await;
         let made = ann.post(CLUSTERS, kubernetes()).await.expect(201);
         let id = made["id"].as_str().unwrap();
         let path = cluster_path(id);
         assert_eq!(made["kubernetes"], json!({"context": null, "namespace": "shop", "quota": {"cpu": 4}}));
         let waiting = paddock.until(&ann, &path, "status", "waiting_for_agent").await;
-        assert!(!waiting.to_string().contains("nobody sees"), "{waiting:#}");
+        assert!(!waiting.to_string().contains("hidden "), "{waiting:#}");
         zoe.get(&path).await.expect(404);
         {
-            let sites = provider.held();
+            let sites = provider.state();
             let task = &sites.tasks[&Subject::Cluster(id.parse().unwrap())];
-            assert_eq!(task.kept["kubeconfig"].reveal(), "a kubeconfig that nobody sees");
-            assert_eq!(task.kept["pull_secret"].reveal(), "credentials that nobody sees");
+            assert_eq!(task.persisted["kubeconfig"].reveal(), "hidden kubeconfig");
+            assert_eq!(task.persisted["pull_secret"].reveal(), "hidden credentials");
         }
         let first = agent(&paddock, &provider, id);
         beat(&first).await;
         paddock.until(&ann, &path, "status", "ready").await;
 
-        // A new token is brought to the agent by itself.
+        // A new token is delivered to the agent automatically.
         let token = ann.post(&format!("{path}/token"), json!({"overlap_secs": 0})).await.text("token");
         let is_new = async || agent(&paddock, &provider, id).token() == Some(&token);
         until("the agent has the new token", is_new).await;
@@ -71,19 +73,19 @@ on_both_engines! {
         beat(&second).await;
         first.get("/api/v1/agent/desired").await.expect(401);
 
-        // So is what is changed.
-        let body = json!({"kubernetes": {"quota": {"cpu": 2}, "kubeconfig": "another that nobody sees"}});
+        // Changed settings are delivered as well.
+        let body = json!({"kubernetes": {"quota": {"cpu": 2}, "kubeconfig": "another hidden kubeconfig"}});
         let changed = ann.patch(&path, body).await.expect(200);
         assert_eq!(changed["kubernetes"]["quota"], json!({"cpu": 2}));
         let log = ann.get("/api/v1/events?limit=1000").await.expect(200).to_string();
-        assert!(!log.contains("nobody sees") && !log.contains(&token), "{log}");
+        assert!(!log.contains("hidden ") && !log.contains(&token), "{log}");
         ann.delete(&path).await.expect(202);
-        paddock.until_gone(&ann, &path).await;
-        assert!(provider.held().of.is_empty());
+        paddock.until_deleted(&ann, &path).await;
+        assert!(provider.state().resources.is_empty());
     }
 
-    async fn a_cluster_that_failed_says_why_and_is_tried_again_or_removed(engine: Engine) {
-        let (paddock, ann, provider) = provided(engine).await;
+    async fn failed_cluster_has_a_reason_and_can_be_retried_or_deleted(engine: Engine) {
+        let (paddock, ann, provider) = start_with_provider(engine).await;
         provider.set_fault(Some(Fault::Refused("the token may not create namespaces".into())));
         let path = cluster_path(&ann.post(CLUSTERS, kubernetes()).await.text("id"));
         let failed = paddock.until(&ann, &path, "status", "failed").await;
@@ -96,16 +98,16 @@ on_both_engines! {
         let answer = ann.post(&retry, json!({})).await;
         refused(&answer, "not failed");
         answer.expect(409);
-        // What can't be taken away keeps the cluster, until that is forced.
-        provider.set_fault(Some(Fault::Refused("it is not there".into())));
+        // A failing destruction keeps the cluster until the deletion is forced.
+        provider.set_fault(Some(Fault::Refused("module not found".into())));
         ann.delete(&path).await.expect(202);
         paddock.until(&ann, &path, "reason_code", "DestroyFailed").await;
         ann.delete(&format!("{path}?force=true")).await.expect(202);
-        paddock.until_gone(&ann, &path).await;
+        paddock.until_deleted(&ann, &path).await;
     }
 
-    async fn what_a_provider_is_told_is_checked(engine: Engine) {
-        let (paddock, ann, _) = provided(engine).await;
+    async fn provider_settings_are_validated(engine: Engine) {
+        let (paddock, ann, _) = start_with_provider(engine).await;
         for (field, body) in [
             ("provider", json!({"name": "a", "provider": "cloud"})),
             ("kubernetes", json!({"name": "a", "provider": "agent", "kubernetes": {}})),
@@ -118,7 +120,7 @@ on_both_engines! {
         ] {
             names_field(&ann.post(CLUSTERS, body.clone()).await, field, &body.to_string());
         }
-        // What the server itself could reach, or would run, is not everybody's.
+        // The server's own cluster and Terraform modules are reserved for the administrator.
         for body in [
             json!({"name": "a", "provider": "kubernetes"}),
             json!({"name": "a", "provider": "terraform", "terraform": {"module": "m"}}),
@@ -132,12 +134,12 @@ on_both_engines! {
         assert_eq!(made["terraform"], json!({"module": "m", "variables": {"size": 3}}));
         let none = TestPaddock::start(engine).await;
         let answer = none.owner("ann").await.post(CLUSTERS, kubernetes()).await;
-        names_field(&answer, "provider", "a server without it");
+        names_field(&answer, "provider", "a server without the provider");
         assert!(answer.json.to_string().contains("--public-url"), "{:#}", answer.json);
     }
 
-    async fn draining_is_the_owners_and_can_be_ended(engine: Engine) {
-        let (paddock, ann, _) = provided(engine).await;
+    async fn drain_is_allowed_for_owners_and_can_be_ended(engine: Engine) {
+        let (paddock, ann, _) = start_with_provider(engine).await;
         let zoe = paddock.owner("zoe").await;
         let cluster = paddock.cluster(&ann, json!({"cpu": 2})).await;
         let body = json!({"image": "web:1", "resources": {"cpu": 1}});
@@ -156,9 +158,9 @@ on_both_engines! {
     }
 
     async fn provisioning_is_logged_and_can_be_cancelled_by_the_owner_only(engine: Engine) {
-        let (paddock, ann, provider) = provided(engine).await;
+        let (paddock, ann, provider) = start_with_provider(engine).await;
         let zoe = paddock.owner("zoe").await;
-        provider.held().slowness = 1_000_000;
+        provider.state().running_polls = 1_000_000;
         let path = cluster_path(&ann.post(CLUSTERS, kubernetes()).await.text("id"));
         paddock.until(&ann, &path, "status", "provisioning").await;
         let (cancel, logs) = (format!("{path}/cancel"), format!("{path}/logs"));

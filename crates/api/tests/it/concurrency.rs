@@ -1,4 +1,4 @@
-//! Many at once: limits hold exactly, single use is single, capacity is never wrong.
+//! Concurrent requests: limits hold exactly, invites are redeemed once, capacity stays consistent.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -8,13 +8,13 @@ use serde_json::json;
 use store::deployment::Limits;
 use testing::{Answer, TestPaddock, TestSettings, on_both_engines};
 
-use crate::accounting::adds_up;
+use crate::accounting::assert_consistent;
 use crate::world::{cluster_path, start, start_with, until_shown};
 
 const MANY: usize = 1000;
 
 on_both_engines! {
-    async fn a_thousand_redemptions_of_one_invite_make_one_user(engine: Engine) {
+    async fn concurrent_redemptions_of_an_invite_create_one_user(engine: Engine) {
         let (paddock, ann) = start(engine).await;
         let invite = ann.post("/api/v1/invites", json!({})).await;
         let (id, code) = (invite.text("id"), invite.text("code"));
@@ -32,7 +32,7 @@ on_both_engines! {
         assert_eq!(invite["uses"].as_array().unwrap().len(), 1);
     }
 
-    async fn a_thousand_creates_against_the_organizations_limit_make_exactly_that_many(engine: Engine) {
+    async fn concurrent_creates_respect_the_organization_limit(engine: Engine) {
         let limits = Limits { per_organization: 37, per_cluster: 10_000 };
         let (paddock, ann) = start_with(engine, limited(limits)).await;
         let zoe = paddock.owner("zoe").await;
@@ -41,12 +41,12 @@ on_both_engines! {
             async move { ann.post("/api/v1/deployments", json!({"resources": {"cpu": 1}})).await }
         }).await;
         assert_eq!(statuses(&answers), BTreeMap::from([(201, 37), (409, MANY - 37)]));
-        says(&answers, "limit of 37 deployments per organization");
+        assert_detail(&answers, "limit of 37 deployments per organization");
         zoe.post("/api/v1/deployments", json!({"resources": {"cpu": 1}})).await.expect(201);
-        adds_up(&paddock).await;
+        assert_consistent(&paddock).await;
     }
 
-    async fn a_thousand_creates_against_the_clusters_limit_make_exactly_that_many(engine: Engine) {
+    async fn concurrent_creates_respect_the_cluster_limit(engine: Engine) {
         let limits = Limits { per_organization: 1000, per_cluster: 41 };
         let (paddock, ann) = start_with(engine, limited(limits)).await;
         let cluster = paddock.cluster(&ann, json!({"cpu": 30})).await;
@@ -61,15 +61,15 @@ on_both_engines! {
             }
         }).await;
         assert_eq!(statuses(&answers), BTreeMap::from([(201, 41), (409, MANY - 41)]));
-        says(&answers, "limit of 41 deployments per cluster");
-        // What was deleted makes room for as many again.
+        assert_detail(&answers, "limit of 41 deployments per cluster");
+        // Deletions free as many places again.
         ann.delete(&format!("/deployment/?clusterId={cluster}")).await.expect(202);
         until_shown(&ann, "/deployment/", |page| page["total"] == 0).await;
         ann.put("/deployment/", json!({"cluster_id": cluster, "resource": {"cpu": 1}})).await.expect(201);
-        adds_up(&paddock).await;
+        assert_consistent(&paddock).await;
     }
 
-    async fn taking_and_giving_back_at_once_never_leaves_capacity_wrong(engine: Engine) {
+    async fn concurrent_reserve_and_release_keep_capacity_consistent(engine: Engine) {
         let (paddock, ann) = start(engine).await;
         let cluster = paddock.cluster(&ann, json!({"cpu": 5, "gpu": "2.5", "ram": 100})).await;
         let path = format!("{}/capacity", cluster_path(&cluster));
@@ -91,7 +91,7 @@ on_both_engines! {
                 taken
             }
         }).await;
-        // What was taken and not given back, in thousandths.
+        // Reserved but not released amounts, in thousandths.
         let mut kept: BTreeMap<&str, u64> = BTreeMap::new();
         for (i, _) in rounds.iter().enumerate().filter(|(i, a)| a.status == 200 && i % 5 == 0) {
             for (kind, milli) in [("cpu", 100), ("gpu", 300), ("ram", 7000)] {
@@ -104,10 +104,10 @@ on_both_engines! {
             let used = shown[kind]["used"].as_f64().unwrap() * 1000.0;
             assert!((used - f64::from(u32::try_from(milli).unwrap())).abs() < 1e-6, "{kind}: {shown:#}");
         }
-        adds_up(&paddock).await;
+        assert_consistent(&paddock).await;
     }
 
-    async fn deployments_and_hands_at_once_never_take_more_than_there_is(engine: Engine) {
+    async fn deployments_and_manual_reservations_never_exceed_capacity(engine: Engine) {
         let (paddock, ann) = start(engine).await;
         let cluster = paddock.cluster(&ann, json!({"cpu": 10})).await;
         let body = json!({"cluster_id": cluster, "resources": {"cpu": 1}, "image": "web:1"});
@@ -127,16 +127,16 @@ on_both_engines! {
                 made
             }
         }).await;
-        adds_up(&paddock).await;
+        assert_consistent(&paddock).await;
     }
 
-    async fn two_owners_who_demote_each_other_leave_one(engine: Engine) {
+    async fn concurrent_demotions_leave_one_owner(engine: Engine) {
         let (paddock, ann) = start(engine).await;
         let bob = paddock.member(&ann, "bob").await;
         let [ann_id, bob_id] = [ann.get("/user/").await.text("id"), bob.get("/user/").await.text("id")];
         for _ in 0..10 {
             for (client, id) in [(&ann, &bob_id), (&bob, &ann_id)] {
-                // Whoever is still owner makes the other one owner again.
+                // The remaining owner promotes the other one again.
                 let _ = client.patch(&format!("/api/v1/users/{id}"), json!({"role": "owner"})).await;
             }
             let (one, other) = (format!("/api/v1/users/{bob_id}"), format!("/api/v1/users/{ann_id}"));
@@ -151,7 +151,7 @@ on_both_engines! {
         }
     }
 
-    async fn organizations_that_take_one_name_at_once_get_it_once(engine: Engine) {
+    async fn organization_name_is_unique_under_concurrency(engine: Engine) {
         let paddock = TestPaddock::start(engine).await;
         let mut owners = Vec::new();
         for i in 0..6 {
@@ -168,7 +168,7 @@ on_both_engines! {
         }
     }
 
-    async fn one_user_name_asked_for_many_times_at_once_is_given_once(engine: Engine) {
+    async fn username_is_unique_under_concurrency(engine: Engine) {
         let paddock = TestPaddock::start(engine).await;
         let answers = at_once(12, |i| {
             let client = paddock.client.clone();
@@ -178,15 +178,15 @@ on_both_engines! {
             async move { client.put("/user/create/", body).await }
         }).await;
         assert_eq!(statuses(&answers), BTreeMap::from([(201, 1), (409, 11)]));
-        says(&answers, "user.username");
+        assert_detail(&answers, "user.username");
         let admin = paddock.admin().await;
         let all = admin.get("/api/v1/organizations").await.expect(200);
-        // The platform's own and the one: those that failed left nothing.
+        // The platform's organization and the new one: failed requests left nothing.
         assert_eq!(all["items"].as_array().unwrap().len(), 2);
     }
 }
 
-/// So many calls at the same time; their answers in order.
+/// Sends `n` concurrent requests. Returns the responses in order.
 pub(crate) async fn at_once<F>(n: usize, call: impl Fn(usize) -> F) -> Vec<Answer>
 where
     F: Future<Output = Answer>,
@@ -194,7 +194,7 @@ where
     join_all((0..n).map(call)).await
 }
 
-/// How often each status came.
+/// Number of responses by status.
 pub(crate) fn statuses(answers: &[Answer]) -> BTreeMap<u16, usize> {
     let mut counts = BTreeMap::new();
     for answer in answers {
@@ -203,13 +203,13 @@ pub(crate) fn statuses(answers: &[Answer]) -> BTreeMap<u16, usize> {
     counts
 }
 
-fn says(answers: &[Answer], text: &str) {
+fn assert_detail(answers: &[Answer], text: &str) {
     for answer in answers.iter().filter(|answer| answer.status == 409) {
         assert!(answer.json["detail"].as_str().unwrap().contains(text), "{:#}", answer.json);
     }
 }
 
-/// Settings with these limits on deployments.
+/// Settings with these deployment limits.
 pub(crate) fn limited(limits: Limits) -> TestSettings {
     let api = api::Settings { limits, ..api::Settings::default() };
     TestSettings { api, ..TestSettings::default() }

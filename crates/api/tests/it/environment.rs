@@ -1,4 +1,4 @@
-//! The whole life of an environment, as its users see it.
+//! Life cycle of an environment.
 
 use std::collections::BTreeMap;
 
@@ -8,23 +8,23 @@ use serde_json::{Value, json};
 use testing::{Client, on_both_engines};
 
 use crate::concurrency::statuses;
-use crate::paging::in_parts;
+use crate::paging::all_pages;
 use crate::shop::{SHOP, Shop, listed, path};
-use crate::world::{ids, names_field, refused, sentences, until};
+use crate::world::{details, ids, names_field, refused, until};
 
 on_both_engines! {
-    async fn from_a_plan_through_change_and_drift_to_nothing(engine: Engine) {
+    async fn environment_is_planned_changed_repaired_and_destroyed(engine: Engine) {
         let shop = Shop::open(engine).await;
-        let wish = json!({"templates": ["shop@1.0.0"], "parameters": {"size": 1}});
-        let plan = shop.ann.post("/api/v1/environments/plan", wish.clone()).await.expect(200);
+        let spec = json!({"templates": ["shop@1.0.0"], "parameters": {"size": 1}});
+        let plan = shop.ann.post("/api/v1/environments/plan", spec.clone()).await.expect(200);
         assert_eq!(plan["summary"], json!({"create": 4, "update": 0, "replace": 0, "destroy": 0, "nothing": 0}));
 
-        let mut wish = wish;
-        wish["name"] = json!("mine");
-        wish["plan_hash"] = plan["hash"].clone();
-        wish["tags"] = json!({"stage": "test"});
-        wish["description"] = json!("For a while");
-        let made = shop.ann.post("/api/v1/environments", wish).await;
+        let mut spec = spec;
+        spec["name"] = json!("mine");
+        spec["plan_hash"] = plan["hash"].clone();
+        spec["tags"] = json!({"stage": "test"});
+        spec["description"] = json!("For a while");
+        let made = shop.ann.post("/api/v1/environments", spec).await;
         assert_eq!((made.status, &made.json["status"]), (202, &json!("deploying")), "{:#}", made.json);
         assert_eq!(made.json["resources"].as_array().unwrap().len(), 4);
         let id = made.text("id");
@@ -35,37 +35,37 @@ on_both_engines! {
         let settings = resource(&now, "settings");
         assert_eq!((&settings["status"], &settings["depends_on"]), (&json!("applied"), &json!(["base"])));
         assert_eq!((&settings["template"], &settings["executor"]), (&json!("shop@1.0.0"), &json!("consul-kv")));
-        assert_eq!(shop.asked("apply").len(), 4);
+        assert_eq!(shop.drain_calls("apply").len(), 4);
 
-        // Only what is touched runs again.
+        // Only changed resources are applied again.
         let change = json!({"parameters": {"color": "blue"}});
-        let plan = shop.ask(&id, "plan", change).await.expect(200);
+        let plan = shop.command(&id, "plan", change).await.expect(200);
         assert_eq!((&plan["summary"]["update"], &plan["summary"]["nothing"]), (&json!(1), &json!(3)));
         let change = json!({"parameters": {"color": "blue"}, "plan_hash": plan["hash"]});
-        assert_eq!(shop.ask(&id, "apply", change.clone()).await.expect(202)["generation"], 2);
+        assert_eq!(shop.command(&id, "apply", change.clone()).await.expect(202)["generation"], 2);
         let now = shop.until(&id, "deployed").await;
         assert_eq!(now["parameters"], json!({"size": 1, "color": "blue"}));
         assert_eq!(now["entry_points"], json!(["https://mine.shop.local/blue"]));
-        assert_eq!(shop.asked("apply"), ["settings"]);
-        let moved = shop.ask(&id, "apply", change).await;
+        assert_eq!(shop.drain_calls("apply"), ["settings"]);
+        let moved = shop.command(&id, "apply", change).await;
         refused(&moved, "the same plan again");
         assert_eq!(moved.status, 409);
-        assert!(sentences(&moved).contains("The world has moved since the plan"), "{:#}", moved.json);
+        assert!(details(&moved).contains("is outdated"), "{:#}", moved.json);
 
-        drifts_and_is_mended(&shop, &id).await;
+        drift_and_repair(&shop, &id).await;
 
         let gone = shop.ann.delete(&path(&id)).await.expect(202);
         assert_eq!(gone["status"], "destroying");
         let gone = shop.until(&id, "destroyed").await;
         assert!(gone["destroyed_at"].is_string() && gone["resources"] == json!([]), "{gone:#}");
-        assert!(shop.executor.held().of.is_empty());
+        assert!(shop.executor.state().resources.is_empty());
         assert_eq!(listed(&shop.ann, "environments").await, Vec::<Value>::new());
         assert_eq!(listed(&shop.ann, "environments?destroyed=true").await.len(), 1);
         assert_eq!(listed(&shop.ann, "resources").await, Vec::<Value>::new());
         shop.ann.delete("/api/v1/templates/shop@1.0.0").await.expect(204);
     }
 
-    async fn lists_show_what_is_asked_for_in_parts(engine: Engine) {
+    async fn environment_list_is_filtered_and_paged(engine: Engine) {
         let shop = Shop::open_still(engine).await;
         let mut made = Vec::new();
         for name in ["one", "two", "three"] {
@@ -81,14 +81,14 @@ on_both_engines! {
         assert_eq!(listed(&shop.ann, "environments?status=deployed").await.len(), 0);
         for list in ["environments", "resources", "templates"] {
             let whole = ids(&json!(listed(&shop.ann, list).await));
-            assert_eq!(in_parts(&shop.ann, list, 2).await, whole, "{list}");
+            assert_eq!(all_pages(&shop.ann, list, 2).await, whole, "{list}");
         }
     }
 
-    async fn what_users_write_on_it_changes_only_the_version_that_they_saw(engine: Engine) {
+    async fn environment_update_requires_a_matching_etag(engine: Engine) {
         let shop = Shop::open(engine).await;
         let id = shop.deployed(json!({"size": 0})).await;
-        shop.asked("apply");
+        shop.drain_calls("apply");
         let seen = shop.ann.get(&path(&id)).await;
         let etag = seen.headers["etag"].to_str().unwrap().to_owned();
         let change = json!({"description": "Ours", "tags": {"a": "b"}, "on_drift": "repair"});
@@ -102,17 +102,17 @@ on_both_engines! {
         shop.ann.send(patch(&etag)).await.expect(412);
         let now = shop.ann.patch(&path(&id), json!({"description": ""})).await.expect(200);
         assert_eq!((&now["description"], &now["tags"]), (&json!(""), &json!({"a": "b"})));
-        assert_eq!(shop.asked("apply"), Vec::<String>::new());
+        assert_eq!(shop.drain_calls("apply"), Vec::<String>::new());
 
-        // What drifts is mended by itself now.
-        shop.break_by_hand(&id, "base").await;
-        shop.ask(&id, "observe", json!(null)).await.expect(202);
-        until("base is repaired", async || shop.executor.held().names("apply") == ["base"]).await;
-        assert_eq!(shop.asked("apply"), ["base"]);
+        // Drift is repaired automatically now.
+        shop.change_externally(&id, "base").await;
+        shop.command(&id, "observe", json!(null)).await.expect(202);
+        until("base is repaired", async || shop.executor.state().names("apply") == ["base"]).await;
+        assert_eq!(shop.drain_calls("apply"), ["base"]);
         shop.until(&id, "deployed").await;
     }
 
-    async fn a_key_makes_one_environment_however_often_it_is_sent(engine: Engine) {
+    async fn idempotency_key_creates_one_environment(engine: Engine) {
         let shop = Shop::open_still(engine).await;
         let body = json!({"name": "mine", "templates": ["shop@1.0.0"]});
         let send = || {
@@ -127,7 +127,7 @@ on_both_engines! {
         assert_eq!((again.status, &again.headers["idempotency-replayed"]), (202, &HeaderValue::from_static("true")));
     }
 
-    async fn of_two_with_one_name_at_once_one_is_made(engine: Engine) {
+    async fn environment_name_is_unique_under_concurrency(engine: Engine) {
         let shop = Shop::open_still(engine).await;
         let body = json!({"name": "mine", "templates": ["shop@1.0.0"]});
         let all = join_all((0..8).map(|_| shop.ann.post("/api/v1/environments", body.clone()))).await;
@@ -136,13 +136,13 @@ on_both_engines! {
         assert_eq!(taken.json["errors"][0]["field"], "name");
         assert_eq!(listed(&shop.ann, "environments").await.len(), 1);
         assert_eq!(listed(&shop.ann, "resources").await.len(), 5);
-        // Another organization may call its own so.
+        // Another organization may use the same name.
         let zoe = shop.paddock.owner("zoe").await;
         crate::shop::publish(&zoe, SHOP).await.expect(201);
         zoe.post("/api/v1/environments", body).await.expect(202);
     }
 
-    async fn no_environment_is_left_without_its_template(engine: Engine) {
+    async fn template_deletion_never_orphans_an_environment(engine: Engine) {
         let shop = Shop::still(engine).await;
         let text = |i: usize| SHOP.replace("1.0.0", &format!("1.{i}.0"));
         let rounds = 12;
@@ -157,7 +157,7 @@ on_both_engines! {
         }
     }
 
-    async fn the_first_provisioners_calls_do_the_same(engine: Engine) {
+    async fn alias_endpoints_behave_the_same(engine: Engine) {
         let shop = Shop::open(engine).await;
         let body = json!({"name": "mine", "templates": ["shop@1.0.0"], "parameters": {"size": 0}});
         let made = shop.ann.put("/api/v1/environment", body.clone()).await;
@@ -175,10 +175,10 @@ on_both_engines! {
         shop.paddock.until(&shop.ann, &path, "status", "destroyed").await;
     }
 
-    async fn a_wish_that_breaks_a_rule_is_named(engine: Engine) {
+    async fn invalid_environment_field_is_named(engine: Engine) {
         let shop = Shop::open_still(engine).await;
         let events = shop.log().await;
-        let wish = json!({"name": "mine", "templates": ["shop@1.0.0"]});
+        let spec = json!({"name": "mine", "templates": ["shop@1.0.0"]});
         let past = "2001-01-01T00:00:00Z";
         for (field, value, named) in [
             ("name", Value::Null, "name"),
@@ -193,15 +193,15 @@ on_both_engines! {
             ("adopt", json!({"nobody": "x"}), "adopt.nobody"),
             ("adopt", json!({"base": ""}), "adopt.base"),
         ] {
-            let mut body = wish.clone();
+            let mut body = spec.clone();
             body[field] = value;
             names_field(&shop.ann.post("/api/v1/environments", body.clone()).await, named, named);
             names_field(&shop.ann.put("/api/v1/environment", body).await, named, named);
         }
-        let mut both = wish.clone();
+        let mut both = spec.clone();
         (both["ttl"], both["destroy_at"]) = (json!("1h"), json!("2101-01-01T00:00:00Z"));
         names_field(&shop.ann.post("/api/v1/environments", both).await, "ttl", "both");
-        let mut stale = wish;
+        let mut stale = spec;
         stale["plan_hash"] = json!("5e1f");
         shop.ann.post("/api/v1/environments", stale).await.expect(409);
         assert_eq!(listed(&shop.ann, "environments").await, Vec::<Value>::new());
@@ -209,12 +209,12 @@ on_both_engines! {
     }
 }
 
-async fn drifts_and_is_mended(shop: &Shop, id: &str) {
+async fn drift_and_repair(shop: &Shop, id: &str) {
     let none = shop.ann.get(&format!("{}/drift", path(id))).await.expect(200);
     assert_eq!(none, json!({"drifted": false, "resources": []}));
-    shop.asked("apply");
-    shop.break_by_hand(id, "base").await;
-    shop.ask(id, "observe", json!(null)).await.expect(202);
+    shop.drain_calls("apply");
+    shop.change_externally(id, "base").await;
+    shop.command(id, "observe", json!(null)).await.expect(202);
     let base = shop.until_resource(id, "base", "drifted").await;
     assert_eq!(base["drift"], json!([{"field": "path", "made": "base", "found": "by hand"}]));
     let drift = shop.ann.get(&format!("{}/drift", path(id))).await.expect(200);
@@ -222,24 +222,25 @@ async fn drifts_and_is_mended(shop: &Shop, id: &str) {
     assert_eq!(drift["resources"][0]["differences"], base["drift"]);
 
     names_field(
-        &shop.ask(id, "repair", json!({"resources": ["nobody"]})).await,
+        &shop.command(id, "repair", json!({"resources": ["nobody"]})).await,
         "resources",
         "nobody",
     );
-    let none = shop.ask(id, "repair", json!({"resources": ["beside"]})).await.expect(202);
+    let none = shop.command(id, "repair", json!({"resources": ["beside"]})).await.expect(202);
     assert_eq!(
         (&none["repaired"], &none["environment"]["status"]),
         (&json!([]), &json!("deployed"))
     );
-    let repaired = shop.ask(id, "repair", json!({})).await.expect(202);
+    let repaired = shop.command(id, "repair", json!({})).await.expect(202);
     assert_eq!(repaired["repaired"], json!(["base"]));
     assert_eq!(repaired["environment"]["status"], "deploying");
     shop.until(id, "deployed").await;
-    assert_eq!(shop.asked("apply"), ["base"]);
+    assert_eq!(shop.drain_calls("apply"), ["base"]);
     assert_eq!(shop.resource(id, "base").await["drift"], json!([]));
 }
 
-/// Makes an environment from a version while that is deleted: what of both was done.
+/// Creates an environment from a template version while that is deleted. Returns which of the two
+/// succeeded.
 async fn race(ann: &Client, i: usize) -> (bool, bool) {
     let body = json!({"name": format!("mine-{i}"), "templates": [format!("shop@1.{i}.0")]});
     let template = format!("/api/v1/templates/shop@1.{i}.0");

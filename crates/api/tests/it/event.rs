@@ -1,17 +1,17 @@
-//! The event log: one entry for every change, and filters.
+//! The event log: one event per change, and filters.
 
 use serde_json::{Value, json};
 use testing::{Client, on_both_engines};
 
-use crate::fleet::still;
+use crate::fleet::start_fleet;
 use crate::world::{World, cluster_path, deployment_path};
 
-/// What a filter should let through.
+/// Expected result of a filter.
 type Rule<'a> = &'a dyn Fn(&Value) -> bool;
 
 on_both_engines! {
-    async fn every_change_writes_its_one_event_and_says_who(engine: Engine) {
-        let paddock = still(engine).await;
+    async fn every_change_writes_one_event_with_its_actor(engine: Engine) {
+        let paddock = start_fleet(engine).await;
         let anybody = &paddock.client;
         let user = json!({"username": "ann", "password": "x"});
         let made = anybody.put("/user/create/", json!({"user": user, "organization": {"name": "a"}})).await;
@@ -63,7 +63,7 @@ on_both_engines! {
         log.is(&[("cluster.deprovisioning", &me)]).await;
     }
 
-    async fn workers_and_agents_sign_what_they_do(engine: Engine) {
+    async fn events_of_workers_and_agents_name_their_actor(engine: Engine) {
         let world = World::new(engine).await;
         let path = format!("/api/v1/events?subject={}", world.ours.cluster);
         assert_eq!(types(&world.ann.get(&path).await.expect(200)), [
@@ -72,7 +72,7 @@ on_both_engines! {
         ]);
         let path = deployment_path(&world.ours.deployment);
         world.ann.delete(&path).await.expect(202);
-        world.paddock.until_gone(&world.ann, &path).await;
+        world.paddock.until_deleted(&world.ann, &path).await;
         let history = world.ann.get(&format!("{path}/history")).await.expect(200);
         assert_eq!(types(&history), [
             "deployment.created", "deployment.scheduled", "deployment.starting",
@@ -89,7 +89,7 @@ on_both_engines! {
         }
     }
 
-    async fn filters_leave_out_what_was_not_asked_for(engine: Engine) {
+    async fn event_filters_exclude_other_events(engine: Engine) {
         let world = World::new(engine).await;
         let all = world.ann.get("/api/v1/events?limit=1000").await.expect(200);
         let all = items(&all).clone();
@@ -125,14 +125,14 @@ on_both_engines! {
     }
 }
 
-/// A reader of the log who has seen a part of it.
+/// A reader of the event log with its position.
 struct Log<'a> {
     ann: &'a Client,
     seen: i64,
 }
 
 impl Log<'_> {
-    /// Exactly these came since the last look.
+    /// Fails unless exactly these events were written since the last call.
     async fn is(&mut self, expected: &[(&str, &str)]) {
         let page = self.ann.get(&format!("/api/v1/events?after={}", self.seen)).await.expect(200);
         let text = |event: &Value, field: &str| event[field].as_str().unwrap().to_owned();

@@ -1,4 +1,4 @@
-//! Why something waits, what would happen, what waits, what is said.
+//! Explanations, dry runs, the queue and logs.
 
 use agent::simulated;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use testing::{Client, TestPaddock, TestSettings, on_both_engines};
 
 use crate::world::{cluster_path, deploy, deploy_running, deployment_path, start, start_with};
 
-fn wanted(cluster: &str, cpu: i64, priority: i64) -> Value {
+fn request(cluster: &str, cpu: i64, priority: i64) -> Value {
     json!({"cluster_id": cluster, "resources": {"cpu": cpu}, "image": "web:1", "priority": priority})
 }
 
@@ -15,16 +15,16 @@ async fn explain(client: &Client, id: &str) -> Value {
 }
 
 on_both_engines! {
-    async fn a_wait_is_explained_with_numbers(engine: Engine) {
+    async fn explanation_names_shortages_and_blockers(engine: Engine) {
         let (paddock, ann) = start(engine).await;
         let cluster = paddock.cluster(&ann, json!({"cpu": 4})).await;
-        let mut body = wanted(&cluster, 3, 0);
+        let mut body = request(&cluster, 3, 0);
         body["run_for"] = json!(3600);
         let first = deploy(&ann, body).await;
         let runs = paddock.until(&ann, &deployment_path(&first), "status", "running").await;
-        let second = deploy(&ann, wanted(&cluster, 2, 0)).await;
-        let third = deploy(&ann, wanted(&cluster, 2, 0)).await;
-        let never = deploy(&ann, wanted(&cluster, 5, 0)).await;
+        let second = deploy(&ann, request(&cluster, 2, 0)).await;
+        let third = deploy(&ann, request(&cluster, 2, 0)).await;
+        let never = deploy(&ann, request(&cluster, 5, 0)).await;
         let why = explain(&ann, &second).await["replicas"][0].clone();
         assert_eq!((&why["verdict"], &why["position"]), (&json!("not_now"), &json!(1)));
         assert_eq!(why["shortages"][0]["missing"], json!({"cpu": 1}));
@@ -45,56 +45,56 @@ on_both_engines! {
         assert_eq!(bob.get("/api/v1/queue").await.expect(200)["items"], json!([]));
     }
 
-    async fn others_are_counted_but_not_named(engine: Engine) {
+    async fn explanation_counts_other_organizations_without_naming_them(engine: Engine) {
         let paddock = TestPaddock::start(engine).await;
         let (ann, bob) = (paddock.owner("ann").await, paddock.owner("bob").await);
         let shared = testing::rows::ready_cluster(paddock.db(), None, [("cpu", 2)].into()).await.id;
-        let theirs = deploy_running(&paddock, &bob, wanted(&shared.to_string(), 2, 0)).await;
-        let mine = deploy(&ann, wanted(&shared.to_string(), 1, 0)).await;
+        let theirs = deploy_running(&paddock, &bob, request(&shared.to_string(), 2, 0)).await;
+        let mine = deploy(&ann, request(&shared.to_string(), 1, 0)).await;
         let why = explain(&ann, &mine).await;
         assert_eq!(why["replicas"][0]["blockers"], json!([]));
         assert_eq!(why["replicas"][0]["other_blockers"], 1);
         assert!(!why.to_string().contains(&theirs), "{why:#}");
-        let body = wanted(&shared.to_string(), 2, 5);
+        let body = request(&shared.to_string(), 2, 5);
         let would = ann.post("/api/v1/deployments?dry_run=true", body).await.expect(200);
         assert_eq!(would["replicas"][0]["outcome"], "displace");
         assert_eq!((&would["replicas"][0]["victims"], &would["replicas"][0]["other_victims"]), (&json!([]), &json!(1)));
         assert!(!would.to_string().contains(&theirs), "{would:#}");
     }
 
-    async fn a_dry_run_tells_and_does_nothing(engine: Engine) {
+    async fn dry_run_reports_placement_without_effect(engine: Engine) {
         let (paddock, ann) = start(engine).await;
         let cluster = paddock.cluster(&ann, json!({"cpu": 4})).await;
-        let low = deploy_running(&paddock, &ann, wanted(&cluster, 3, 0)).await;
+        let low = deploy_running(&paddock, &ann, request(&cluster, 3, 0)).await;
         let before = ann.get("/api/v1/events?limit=1000").await.expect(200);
         let would = async |body| {
             let answer = ann.post("/api/v1/deployments?dry_run=true", body).await.expect(200);
             assert_eq!(answer["dry_run"], true);
             answer["replicas"].clone()
         };
-        let starts = would(wanted(&cluster, 1, 0)).await;
+        let starts = would(request(&cluster, 1, 0)).await;
         assert_eq!((&starts[0]["outcome"], &starts[0]["cluster_id"]), (&json!("start"), &json!(cluster)));
-        let displaces = would(wanted(&cluster, 2, 5)).await;
+        let displaces = would(request(&cluster, 2, 5)).await;
         assert_eq!(displaces[0]["outcome"], "displace");
         assert_eq!(displaces[0]["victims"], json!([{"deployment_id": low, "replica": 0}]));
-        let waits = would(wanted(&cluster, 2, 0)).await;
+        let waits = would(request(&cluster, 2, 0)).await;
         assert_eq!((&waits[0]["outcome"], &waits[0]["waits"][0]["verdict"]), (&json!("wait"), &json!("not_now")));
-        let mut two = wanted(&cluster, 1, 0);
+        let mut two = request(&cluster, 1, 0);
         two["replicas"] = json!(2);
         let two = would(two).await;
         assert_eq!((&two[0]["outcome"], &two[1]["outcome"]), (&json!("start"), &json!("wait")));
-        ann.post("/api/v1/deployments?dry_run=true", wanted(&cluster, -1, 0)).await.expect(400);
+        ann.post("/api/v1/deployments?dry_run=true", request(&cluster, -1, 0)).await.expect(400);
         let after = ann.get("/api/v1/events?limit=1000").await.expect(200);
-        assert_eq!(before["items"], after["items"], "something was done");
+        assert_eq!(before["items"], after["items"], "the dry run changed something");
         let all = ann.get("/api/v1/deployments").await.expect(200);
         assert_eq!(all["items"].as_array().unwrap().len(), 1);
     }
 
-    async fn what_is_said_can_be_read_and_the_last_of_it_is_kept(engine: Engine) {
+    async fn logs_can_be_read_and_their_tail_is_retained(engine: Engine) {
         let runtime = simulated::Options { complete: Some("job".into()), ..Default::default() };
         let (paddock, ann) = start_with(engine, TestSettings { runtime, ..TestSettings::default() }).await;
         let cluster = paddock.cluster(&ann, json!({"cpu": 4})).await;
-        let mut body = wanted(&cluster, 1, 0);
+        let mut body = request(&cluster, 1, 0);
         body["ports"] = json!([80]);
         let web = deploy_running(&paddock, &ann, body).await;
         let said = lines(&ann, &web, "").await;
@@ -107,17 +107,17 @@ on_both_engines! {
         ann.get(&format!("{logs}?after=1-1")).await.expect(400);
         ann.get(&format!("{logs}?replica=0&after=1-1&tail=1")).await.expect(400);
         paddock.owner("bob").await.get(&logs).await.expect(404);
-        let mut job = wanted(&cluster, 1, 0);
+        let mut job = request(&cluster, 1, 0);
         job["image"] = json!("job:1");
         let job = deploy(&ann, job).await;
         paddock.until(&ann, &deployment_path(&job), "status", "completed").await;
         let kept = lines(&ann, &job, "").await;
-        assert!(kept.last().unwrap()["text"].as_str().unwrap().contains("ended with code 0"), "{kept:?}");
+        assert!(kept.last().unwrap()["text"].as_str().unwrap().contains("exited with code 0"), "{kept:?}");
         let hold = deploy(&ann, json!({"cluster_id": cluster, "resources": {"cpu": 1}})).await;
         ann.get(&format!("{}/logs", deployment_path(&hold))).await.expect(409);
     }
 
-    async fn a_cluster_of_nodes_shows_them_and_only_the_administrator_changes_them(engine: Engine) {
+    async fn only_the_administrator_changes_cluster_nodes(engine: Engine) {
         let paddock = TestPaddock::start(engine).await;
         let (ann, admin) = (paddock.owner("ann").await, paddock.admin().await);
         let nodes = json!([
@@ -129,7 +129,7 @@ on_both_engines! {
         assert_eq!(made["capacity"]["cpu"]["total"], 5);
         assert_eq!(made["nodes"][0]["labels"], json!({"disk": "ssd"}));
         paddock.until(&ann, &path, "status", "ready").await;
-        let id = deploy(&ann, wanted(made["id"].as_str().unwrap(), 3, 0)).await;
+        let id = deploy(&ann, request(made["id"].as_str().unwrap(), 3, 0)).await;
         let runs = paddock.until(&ann, &deployment_path(&id), "status", "running").await;
         assert_eq!(runs["node"], "b");
         ann.patch(&path, json!({"nodes": [{"name": "b", "capacity": {"cpu": 9}}]})).await.expect(403);
@@ -145,7 +145,7 @@ on_both_engines! {
     }
 }
 
-/// The lines of a log.
+/// Lines of a log.
 async fn lines(client: &Client, id: &str, query: &str) -> Vec<Value> {
     let request = client.request("GET", &format!("{}/logs{query}", deployment_path(id)));
     let answer = request.header("accept", "application/x-ndjson").send().await.unwrap();

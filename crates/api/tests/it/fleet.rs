@@ -1,9 +1,9 @@
-//! What the tests of the fleet managers' family need.
+//! Helpers for tests of the fleet API.
 
 use model::InstanceId;
 use model::event::Actor;
 use model::instance::{Reason, Status};
-use model::reason::Coded;
+use model::reason::StatusReason;
 use serde_json::{Value, json};
 use store::{Scope, instance};
 use testing::{Answer, Client, Engine, TestPaddock, TestSettings};
@@ -12,27 +12,27 @@ pub(crate) const API: &str = "/api/kafkas_mgmt/v1";
 pub(crate) const KAFKAS: &str = "/api/kafkas_mgmt/v1/kafkas";
 pub(crate) const DINOSAURS: &str = "/api/dinosaurs_mgmt/v1/dinosaurs";
 
-/// A server on which nothing moves.
-pub(crate) async fn still(engine: Engine) -> TestPaddock {
-    TestPaddock::start_with(engine, TestSettings { is_still: true, ..TestSettings::default() })
+/// Starts a server without workers.
+pub(crate) async fn start_fleet(engine: Engine) -> TestPaddock {
+    TestPaddock::start_with(engine, TestSettings { api_only: true, ..TestSettings::default() })
         .await
 }
 
-/// Asks for a kafka; `more` is put beside its name.
-pub(crate) async fn ask(client: &Client, name: &str, more: Value) -> Answer {
+/// Requests a kafka; `more` is merged into the body.
+pub(crate) async fn request_kafka(client: &Client, name: &str, more: Value) -> Answer {
     let mut body = json!({"name": name});
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     client.post(&format!("{KAFKAS}?async=true"), body).await
 }
 
-/// A kafka of that name.
+/// Creates a kafka with this name.
 pub(crate) async fn kafka(client: &Client, name: &str) -> String {
-    let answer = ask(client, name, json!({})).await;
+    let answer = request_kafka(client, name, json!({})).await;
     assert_eq!(answer.status, 202, "{:#}", answer.json);
     answer.text("id")
 }
 
-/// Grants quota for kafkas, which turns limits on for everybody.
+/// Grants quota for kafkas, which enables quota enforcement.
 pub(crate) async fn grant(paddock: &TestPaddock, of: Value) {
     let admin = paddock.admin().await;
     let mut body = json!({"kind": "kafka", "instance_type": "standard"});
@@ -40,12 +40,12 @@ pub(crate) async fn grant(paddock: &TestPaddock, of: Value) {
     admin.post("/api/v1/admin/quota", body).await.expect(201);
 }
 
-/// The id of the caller's organization.
+/// ID of the caller's organization.
 pub(crate) async fn organization(client: &Client) -> String {
     client.get("/organization/").await.text("id")
 }
 
-/// Fails unless the answer is this error, in the family's shape.
+/// Fails unless the response is this error in the fleet API's format.
 #[track_caller]
 pub(crate) fn fails(answer: &Answer, code: u16, status: u16) {
     let (json, call) = (&answer.json, &answer.call);
@@ -78,12 +78,12 @@ pub(crate) fn fails(answer: &Answer, code: u16, status: u16) {
     }
 }
 
-/// Moves an instance to a status without anybody to do it.
-pub(crate) async fn make(paddock: &TestPaddock, id: &str, path: &[Status]) {
+/// Moves an instance through these statuses without a worker.
+pub(crate) async fn transition(paddock: &TestPaddock, id: &str, path: &[Status]) {
     let id: InstanceId = id.parse().unwrap();
     for to in path {
         let mut tx = paddock.db().begin(Actor::Server).await.unwrap();
-        let mut now = instance::take(&mut tx, Scope::All, id).await.unwrap();
+        let mut now = instance::lock(&mut tx, Scope::All, id).await.unwrap();
         instance::transition(&mut tx, &mut now, *to, Reason::reported("A test says so."))
             .await
             .unwrap();
@@ -91,9 +91,9 @@ pub(crate) async fn make(paddock: &TestPaddock, id: &str, path: &[Status]) {
     }
 }
 
-/// All that is charged, by kind, holder and account.
+/// Charged units by kind, holder and account.
 pub(crate) async fn charged(paddock: &TestPaddock) -> Vec<(String, i64)> {
-    let all = store::account::all(&mut paddock.db().read().await.unwrap()).await.unwrap();
+    let all = store::quota_usage::list(&mut paddock.db().read().await.unwrap()).await.unwrap();
     let mut all: Vec<(String, i64)> = all
         .into_iter()
         .map(|(kind, c)| (format!("{kind} {} {}", c.holder, c.account), c.units))
@@ -102,7 +102,7 @@ pub(crate) async fn charged(paddock: &TestPaddock) -> Vec<(String, i64)> {
     all
 }
 
-/// Fails if there is a null anywhere.
+/// Fails if the value contains a null.
 #[track_caller]
 pub(crate) fn has_no_null(value: &Value) {
     match value {

@@ -1,9 +1,11 @@
-//! Service accounts, and the tokens that they and agents get.
+//! Service accounts and the tokens of accounts and agents.
 
 use serde_json::{Value, json};
 use testing::{Client, TestPaddock, TestSettings, on_both_engines};
 
-use crate::fleet_mock::{API, ask, error, foreign_id, parameter, register, registration};
+use crate::fleet_mock::{
+    API, error, external_id, parameter, register, registration, request_kafka,
+};
 use crate::world::start;
 
 const TOKEN: &str = "/auth/realms/paddock/protocol/openid-connect/token";
@@ -12,7 +14,7 @@ fn path(rest: &str) -> String {
     format!("{API}/service_accounts{rest}")
 }
 
-/// Signs in with an account, by form or header.
+/// Requests a token with an account, by form or header.
 async fn token(client: &Client, account: &str, secret: &str, basic: bool) -> (u16, Value) {
     let request = client.signed_out().request("POST", TOKEN);
     let request = if basic {
@@ -28,14 +30,14 @@ async fn token(client: &Client, account: &str, secret: &str, basic: bool) -> (u1
 }
 
 on_both_engines! {
-    async fn an_account_signs_in_and_acts_for_its_owner(engine: Engine) {
+    async fn service_account_token_acts_for_its_owner(engine: Engine) {
         let (paddock, ann) = start(engine).await;
         let made = ann.post(&path(""), json!({"name": "robot", "description": "Runs at night, 2x."})).await;
         let made = made.expect(202);
         let (account, secret) = (made["client_id"].as_str().unwrap(), made["client_secret"].as_str().unwrap());
         assert_eq!((&made["owner"], &made["created_by"]), (&json!("ann"), &json!("ann")));
         assert!(secret.len() >= 43, "{secret}");
-        let id = ask(&ann, "events").await;
+        let id = request_kafka(&ann, "events").await;
         for basic in [false, true] {
             let (status, answer) = token(&ann, account, secret, basic).await;
             assert_eq!(status, 200, "{answer:#}");
@@ -55,7 +57,7 @@ on_both_engines! {
         assert_eq!((status, &answer["error"]), (401, &json!("invalid_client")));
     }
 
-    async fn a_token_needs_an_account_and_the_right_grant(engine: Engine) {
+    async fn token_requires_an_account_and_a_supported_grant(engine: Engine) {
         let paddock = TestPaddock::start(engine).await;
         let send = async |body: &'static str| {
             let request = paddock.client.request("POST", TOKEN).body(body);
@@ -70,9 +72,9 @@ on_both_engines! {
         assert_eq!(token(&paddock.client, "admin", "admin password", true).await.0, 401);
     }
 
-    async fn an_agents_account_gets_tokens_for_its_cluster(engine: Engine) {
+    async fn agent_account_gets_tokens_for_its_cluster(engine: Engine) {
         let (paddock, ann) = start(engine).await;
-        let id = foreign_id("b");
+        let id = external_id("b");
         let made = ann.post(&format!("{API}/clusters"), registration(&id)).await.expect(200);
         let (account, secret) = (parameter(&made, "sso-client-id"), parameter(&made, "sso-secret"));
         assert_eq!(account, format!("kas-fleetshard-agent-{id}"));
@@ -82,26 +84,26 @@ on_both_engines! {
         let agent = paddock.client.with_token(&lent);
         let about = format!("{API}/agent-clusters/{id}");
         agent.get(&about).await.expect(200);
-        // Neither another name, nor what was lent, is good for a token.
+        // Neither another client ID nor a short-lived token can obtain a token.
         let other = register(&paddock, &ann, "c").await;
         assert_eq!(token(&ann, &format!("kas-fleetshard-agent-{}", other.cluster), &secret, false).await.0, 401);
         assert_eq!(token(&ann, &account, &lent, false).await.0, 401);
         error(&agent.get(&other.path("")).await, 404, 7);
-        // A new secret ends the old one, and what it lent.
-        let anew = ann.get(&format!("{API}/clusters/{id}/addon_parameters")).await.expect(200);
-        assert_eq!(anew["kind"], "ClusterAddonParameters");
+        // A new secret invalidates the old one and its tokens.
+        let renewed = ann.get(&format!("{API}/clusters/{id}/addon_parameters")).await.expect(200);
+        assert_eq!(renewed["kind"], "ClusterAddonParameters");
         assert_eq!(token(&ann, &account, &secret, false).await.0, 401);
         error(&agent.get(&about).await, 401, 15);
-        let secret = parameter(&anew, "sso-secret");
+        let secret = parameter(&renewed, "sso-secret");
         assert_eq!(token(&ann, &account, &secret, true).await.0, 200);
     }
 
-    async fn who_takes_metrics_can_ask_whose_agent_it_is(engine: Engine) {
+    async fn metrics_receiver_can_verify_an_agent(engine: Engine) {
         let (paddock, ann) = start(engine).await;
         let (one, other) = (register(&paddock, &ann, "b").await, register(&paddock, &ann, "c").await);
         let path = |id: &str| format!("{API}/obs-proxy-verification/{id}");
         let of = |seed: &str| {
-            let id = foreign_id(seed);
+            let id = external_id(seed);
             format!("{}-{}-{}-{}-{}", &id[..8], &id[8..12], &id[12..16], &id[16..20], &id[20..])
         };
         let asked = one.client.post(&path(&of("b").to_uppercase()), json!({})).await;
@@ -115,7 +117,7 @@ on_both_engines! {
         error(&paddock.client.post(&path(&of("b")), json!({})).await, 401, 15);
     }
 
-    async fn accounts_are_checked_and_counted(engine: Engine) {
+    async fn service_accounts_are_validated_and_limited(engine: Engine) {
         let settings = TestSettings {
             api: api::Settings { max_service_accounts: 3, ..api::Settings::default() },
             ..TestSettings::default()
@@ -143,7 +145,7 @@ on_both_engines! {
         error(&ann.get(&path("/nonsense")).await, 400, 40);
         error(&ann.get(&path("/00000000-0000-4000-8000-000000000000")).await, 404, 113);
         let bobs = bob.post(&path(""), json!({"name": "robot"})).await.expect(202);
-        // An owner of the organization may end what its members made.
+        // Owners of the organization may delete accounts of members.
         let reset = path(&format!("/{}/reset_credentials", bobs["id"].as_str().unwrap()));
         ann.post(&reset, json!({})).await.expect(200);
         ann.post(&path(""), json!({"name": "third"})).await.expect(202);

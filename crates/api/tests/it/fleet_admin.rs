@@ -1,20 +1,20 @@
-//! Administrators' calls: all organizations' instances, for those who may.
+//! Administrator endpoints of the fleet API.
 
 use serde_json::{Value, json};
 use testing::{TestPaddock, TestSettings, on_both_engines};
 
-use crate::fleet_mock::{API, ask, error, kafka_path, registered};
+use crate::fleet_mock::{API, error, kafka_path, registered, request_kafka};
 use crate::fleet_oidc::{FakeTokens, person};
 use crate::world::start_with;
 
 on_both_engines! {
-    async fn only_administrators_find_anything(engine: Engine) {
+    async fn admin_endpoints_are_hidden_from_others(engine: Engine) {
         let tokens = FakeTokens::default();
-        // Nothing moves: what is deleted by the first must be there for the next.
+        // No workers: an object deleted by the first caller must exist for the next.
         let api = tokens.settings();
-        let settings = TestSettings { api, is_still: true, ..TestSettings::default() };
+        let settings = TestSettings { api, api_only: true, ..TestSettings::default() };
         let (paddock, ann) = start_with(engine, settings).await;
-        let id = ask(&ann, "events").await;
+        let id = request_kafka(&ann, "events").await;
         let path = format!("{API}/admin/kafkas/{id}");
         let with = |role: &str| {
             let said = api::oidc::Claims { roles: vec![role.into()], organization: None, ..person("eve", "none") };
@@ -43,11 +43,11 @@ on_both_engines! {
         }
     }
 
-    async fn administrators_see_more_and_see_all(engine: Engine) {
+    async fn administrators_see_all_instances_with_more_fields(engine: Engine) {
         let (paddock, ann, mock) = registered(engine).await;
         let (zoe, admin) = (paddock.owner("zoe").await, paddock.admin().await);
-        mock.round().await;
-        let (ours, theirs) = (ask(&ann, "ours").await, ask(&zoe, "theirs").await);
+        mock.reconcile().await;
+        let (ours, theirs) = (request_kafka(&ann, "ours").await, request_kafka(&zoe, "theirs").await);
         mock.until(&ann, &kafka_path(&ours), "ready").await;
         let list = admin.get(&format!("{API}/admin/kafkas?orderBy=name%20desc")).await.expect(200);
         assert_eq!((&list["kind"], &list["total"]), (&json!("KafkaList"), &json!(2)));
@@ -74,10 +74,10 @@ on_both_engines! {
         error(&admin.get(&format!("{API}/admin/dinosaurs")).await, 404, 7);
     }
 
-    async fn changes_are_checked_and_recorded(engine: Engine) {
+    async fn admin_changes_are_validated_and_recorded(engine: Engine) {
         let (paddock, ann, mock) = registered(engine).await;
         let admin = paddock.admin().await;
-        let id = ask(&ann, "events").await;
+        let id = request_kafka(&ann, "events").await;
         let path = format!("{API}/admin/kafkas/{id}");
         let change = async |body: Value| admin.patch(&path, body).await;
         error(&change(json!({"suspended": true})).await, 400, 8);
@@ -107,15 +107,15 @@ on_both_engines! {
         mock.until(&ann, &kafka_path(&id), "suspended").await;
         admin.delete(&format!("{path}?async=true")).await.expect(202);
         error(&admin.delete(&path).await, 400, 103);
-        // What is on its way out does not come back.
+        // An instance being deleted cannot be resumed.
         error(&change(json!({"suspended": false})).await, 400, 8);
         mock.until_gone(&ann, &kafka_path(&id)).await;
     }
 
-    async fn there_is_no_certificate_to_revoke(engine: Engine) {
+    async fn certificate_revocation_is_validated_without_effect(engine: Engine) {
         let paddock = TestPaddock::start(engine).await;
         let (ann, admin) = (paddock.owner("ann").await, paddock.admin().await);
-        let id = ask(&ann, "events").await;
+        let id = request_kafka(&ann, "events").await;
         let path = format!("{API}/admin/kafkas/{id}/revoke_tls_certificate");
         for (body, good) in [
             (json!({"revocation_reason": 0}), true),

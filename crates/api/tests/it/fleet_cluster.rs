@@ -1,24 +1,26 @@
-//! Clusters that organizations bring along, and metrics of instances.
+//! Enterprise clusters, and metrics of instances.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use api::metrics_backend::{Backend, MetricsBackend, Series, Wanted};
+use api::metrics_backend::{Backend, MetricsBackend, Series, SeriesQuery};
 use futures_util::future::BoxFuture;
 use model::Time;
 use model::quota::parse;
 use serde_json::json;
 use testing::{TestPaddock, TestSettings, on_both_engines};
 
-use crate::fleet_mock::{API, ask, error, foreign_id, kafka_path, registered, registration};
+use crate::fleet_mock::{
+    API, error, external_id, kafka_path, registered, registration, request_kafka,
+};
 use crate::world::start_with;
 
-/// A system that keeps one series, and what it was asked for.
+/// A fake backend with one series that records its requests.
 #[derive(Default)]
-struct FakeBackend(Mutex<Vec<Wanted>>);
+struct FakeBackend(Mutex<Vec<SeriesQuery>>);
 
 impl Backend for FakeBackend {
-    fn series<'a>(&'a self, wanted: &'a Wanted) -> BoxFuture<'a, Result<Vec<Series>, String>> {
+    fn series<'a>(&'a self, wanted: &'a SeriesQuery) -> BoxFuture<'a, Result<Vec<Series>, String>> {
         self.0.lock().unwrap().push(wanted.clone());
         let labels = [("__name__", "kafka_topic_bytes"), ("topic", "t\"1"), ("pod_ip", "10.0.0.1")];
         let labels: BTreeMap<String, String> =
@@ -27,19 +29,19 @@ impl Backend for FakeBackend {
             vec![(Time(1_000_000), 1.0), (Time(2_000_000), f64::NAN), (Time(3_000_000), 2.5)];
         let is_down = wanted.names.iter().any(|name| name == "down");
         let answer =
-            if is_down { Err("it is down".into()) } else { Ok(vec![Series { labels, values }]) };
+            if is_down { Err("backend down".into()) } else { Ok(vec![Series { labels, values }]) };
         Box::pin(std::future::ready(answer))
     }
 }
 
 on_both_engines! {
-    async fn a_cluster_is_registered_once_and_goes_when_it_is_empty(engine: Engine) {
+    async fn enterprise_cluster_is_registered_once_and_removed_when_empty(engine: Engine) {
         let (paddock, ann, mock) = registered(engine).await;
         let (zoe, bob) = (paddock.owner("zoe").await, paddock.member(&ann, "bob").await);
         let (all, one) = (format!("{API}/clusters"), format!("{API}/clusters/{}", mock.cluster));
         error(&ann.post(&all, registration(&mock.cluster)).await, 409, 44);
         error(&zoe.post(&all, registration(&mock.cluster)).await, 409, 44);
-        error(&bob.post(&all, registration(&foreign_id("b"))).await, 403, 11);
+        error(&bob.post(&all, registration(&external_id("b"))).await, 403, 11);
         error(&ann.post(&all, json!({})).await, 400, 33);
         let list = ann.get(&all).await.expect(200);
         assert_eq!((&list["kind"], &list["total"]), (&json!("ClusterList"), &json!(1)));
@@ -54,7 +56,7 @@ on_both_engines! {
         error(&zoe.get(&format!("{one}/addon_parameters")).await, 404, 7);
         error(&bob.get(&format!("{one}/addon_parameters")).await, 403, 11);
 
-        mock.round().await;
+        mock.reconcile().await;
         let body = json!({"name": "own", "plan": "standard.x1", "cluster_id": mock.cluster});
         let kafka = ann.post(&format!("{API}/kafkas?async=true"), body).await.text("id");
         mock.until(&ann, &kafka_path(&kafka), "ready").await;
@@ -66,13 +68,13 @@ on_both_engines! {
         ann.delete(&format!("{}?async=true", kafka_path(&kafka))).await.expect(202);
         mock.until_gone(&ann, &kafka_path(&kafka)).await;
         ann.delete(&leave).await.expect(202);
-        paddock.until_gone(&ann, &one).await;
-        // Its id is free again, and its agent is nobody any more.
+        paddock.until_deleted(&ann, &one).await;
+        // The ID is free again, and the agent is no longer authenticated.
         error(&mock.client.get(&mock.path("")).await, 401, 15);
         ann.post(&all, registration(&mock.cluster)).await.expect(200);
     }
 
-    async fn organizations_need_quota_for_clusters_of_their_own(engine: Engine) {
+    async fn enterprise_clusters_require_quota(engine: Engine) {
         let text = "registered_users_per_organisation: []\nregistered_service_accounts:\n  - username: ann\n    granted_quota:\n      - instance_type_id: standard\n        kafka_billing_models:\n          - id: enterprise\n";
         let quota = parse("quota.yaml", text).unwrap();
         let settings = TestSettings { quota: Some(quota), ..TestSettings::default() };
@@ -80,13 +82,13 @@ on_both_engines! {
         let (ann, zoe) = (paddock.owner("ann").await, paddock.owner("zoe").await);
         ann.get(&format!("{API}/clusters")).await.expect(200);
         error(&zoe.get(&format!("{API}/clusters")).await, 403, 11);
-        error(&zoe.post(&format!("{API}/clusters"), registration(&foreign_id("z"))).await, 403, 11);
+        error(&zoe.post(&format!("{API}/clusters"), registration(&external_id("z"))).await, 403, 11);
     }
 
-    async fn metrics_are_what_is_known(engine: Engine) {
+    async fn metrics_without_a_backend_are_paddocks_own(engine: Engine) {
         let paddock = TestPaddock::start(engine).await;
         let (ann, zoe) = (paddock.owner("ann").await, paddock.owner("zoe").await);
-        let id = ask(&ann, "events").await;
+        let id = request_kafka(&ann, "events").await;
         let path = |rest: &str| format!("{}/metrics/{rest}", kafka_path(&id));
         let now = ann.get(&path("query")).await.expect(200);
         assert_eq!((&now["kind"], &now["id"]), (&json!("MetricsInstantQueryList"), &json!(id)));
@@ -109,13 +111,13 @@ on_both_engines! {
         }
     }
 
-    async fn metrics_that_are_kept_elsewhere_are_asked_for_by_namespace(engine: Engine) {
+    async fn metrics_backend_is_queried_by_namespace(engine: Engine) {
         let backend = Arc::new(FakeBackend::default());
         let metrics = MetricsBackend(Some(backend.clone()));
         let settings =
             TestSettings { api: api::Settings { metrics, ..api::Settings::default() }, ..TestSettings::default() };
         let (_paddock, ann) = start_with(engine, settings).await;
-        let id = ask(&ann, "events").await;
+        let id = request_kafka(&ann, "events").await;
         let path = |rest: &str| format!("{}/metrics/{rest}", kafka_path(&id));
         let range = ann.get(&path("query_range?duration=5&interval=30&filters=a&filters=b%7D")).await.expect(200);
         let item = &range["items"][0];

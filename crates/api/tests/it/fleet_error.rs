@@ -1,15 +1,17 @@
-//! Every error that a call of the fleet managers' family can cause, with its number and status.
+//! Every error of the fleet API with its code and status.
 
 use serde_json::json;
 use testing::on_both_engines;
 
-use crate::fleet::{API, DINOSAURS, KAFKAS, ask, fails, grant, kafka, organization, still};
+use crate::fleet::{
+    API, DINOSAURS, KAFKAS, fails, grant, kafka, organization, request_kafka, start_fleet,
+};
 use crate::world::start_still;
 
 const ASYNC: &str = "?async=true";
 
 on_both_engines! {
-    async fn what_is_wrong_with_a_body_or_the_way_to_ask_is_told_first(engine: Engine) {
+    async fn body_and_async_errors_come_first(engine: Engine) {
         let (_paddock, ann) = start_still(engine).await;
         for (query, body, code) in [
             (ASYNC, "", 17),
@@ -29,13 +31,13 @@ on_both_engines! {
             fails(&ann.send(request).await, code, 400);
         }
         assert_eq!(ann.get(KAFKAS).await.expect(200)["total"], 0);
-        // Unknown fields and any content type are fine.
+        // Unknown fields and any content type are accepted.
         let request = ann.request("POST", &format!("{KAFKAS}{ASYNC}"));
         let request = request.body(r#"{"name": "a", "surprise": {"deep": [1]}}"#);
         ann.send(request.header("content-type", "text/plain")).await.expect(202);
     }
 
-    async fn what_is_wrong_with_a_wish_is_told_in_the_order_of_the_checks(engine: Engine) {
+    async fn validation_errors_follow_the_order_of_the_checks(engine: Engine) {
         let (_paddock, ann) = start_still(engine).await;
         kafka(&ann, "taken").await;
         let long = "a".repeat(33);
@@ -57,50 +59,50 @@ on_both_engines! {
             ("a", json!({"marketplace": "aws"}), 43, 400),
             ("a", json!({"cluster_id": "nobody's"}), 24, 403),
         ] {
-            fails(&ask(&ann, name, more).await, code, status);
+            fails(&request_kafka(&ann, name, more).await, code, status);
         }
         assert_eq!(ann.get(KAFKAS).await.expect(200)["total"], 1);
-        // What is empty counts as left out.
+        // Empty fields count as omitted.
         let empty = json!({"cluster_id": "", "cloud_provider": "", "region": "", "plan": ""});
-        ask(&ann, "empty", empty).await.expect(202);
+        request_kafka(&ann, "empty", empty).await.expect(202);
     }
 
-    async fn where_it_is_asked_an_instance_must_span_zones(engine: Engine) {
+    async fn multi_az_is_required_by_some_kinds(engine: Engine) {
         let (_paddock, ann) = start_still(engine).await;
         let path = format!("{DINOSAURS}{ASYNC}");
         fails(&ann.post(&path, json!({"name": "rex", "multi_az": false})).await, 35, 400);
         let body = json!({"name": "rex", "multi_az": false, "region": "mars"});
         fails(&ann.post(&path, body).await, 31, 400);
-        // What the kind does not offer is ignored.
+        // Fields that the kind does not offer are ignored.
         let body = json!({"name": "rex", "plan": "huge.x9", "billing_model": "free"});
         assert_eq!(ann.post(&path, body).await.expect(202)["multi_az"], true);
         ann.post(&path, json!({"name": "rexa", "multi_az": true})).await.expect(202);
     }
 
-    async fn quota_and_trials_have_numbers_of_their_own(engine: Engine) {
-        let paddock = still(engine).await;
+    async fn quota_and_trial_errors_have_their_codes(engine: Engine) {
+        let paddock = start_fleet(engine).await;
         let (ann, zoe) = (paddock.owner("ann").await, paddock.owner("zoe").await);
         let own = organization(&ann).await;
         grant(&paddock, json!({"organization_id": own, "limit": 2})).await;
-        // Who is not listed may try, once, and nothing else.
-        fails(&ask(&zoe, "a", json!({"plan": "standard.x1"})).await, 21, 400);
-        assert_eq!(ask(&zoe, "a", json!({})).await.expect(202)["instance_type"], "developer");
-        fails(&ask(&zoe, "b", json!({})).await, 24, 403);
-        // Who is listed has the granted type, up to the limit.
-        fails(&ask(&ann, "a", json!({"plan": "developer.x1"})).await, 21, 400);
-        fails(&ask(&ann, "a", json!({"billing_model": "marketplace"})).await, 120, 403);
-        assert_eq!(ask(&ann, "a", json!({})).await.expect(202)["instance_type"], "standard");
-        fails(&ask(&ann, "b", json!({"plan": "standard.x2"})).await, 5, 403);
-        ask(&ann, "b", json!({})).await.expect(202);
-        fails(&ask(&ann, "c", json!({})).await, 5, 403);
-        // What has ended is not there.
+        // Unlisted users may create one trial instance.
+        fails(&request_kafka(&zoe, "a", json!({"plan": "standard.x1"})).await, 21, 400);
+        assert_eq!(request_kafka(&zoe, "a", json!({})).await.expect(202)["instance_type"], "developer");
+        fails(&request_kafka(&zoe, "b", json!({})).await, 24, 403);
+        // Listed users get the granted type up to the limit.
+        fails(&request_kafka(&ann, "a", json!({"plan": "developer.x1"})).await, 21, 400);
+        fails(&request_kafka(&ann, "a", json!({"billing_model": "marketplace"})).await, 120, 403);
+        assert_eq!(request_kafka(&ann, "a", json!({})).await.expect(202)["instance_type"], "standard");
+        fails(&request_kafka(&ann, "b", json!({"plan": "standard.x2"})).await, 5, 403);
+        request_kafka(&ann, "b", json!({})).await.expect(202);
+        fails(&request_kafka(&ann, "c", json!({})).await, 5, 403);
+        // An expired grant does not count.
         let ended = json!({"organization_id": own, "expires_at": "2001-01-01T00:00:00Z"});
         grant(&paddock, ended).await;
-        fails(&ask(&ann, "d", json!({})).await, 120, 403);
+        fails(&request_kafka(&ann, "d", json!({})).await, 120, 403);
     }
 
-    async fn who_is_denied_may_not_call_at_all(engine: Engine) {
-        let paddock = still(engine).await;
+    async fn denied_user_gets_403_on_every_endpoint(engine: Engine) {
+        let paddock = start_fleet(engine).await;
         let (ann, admin) = (paddock.owner("ann").await, paddock.admin().await);
         let id = kafka(&ann, "a").await;
         let body = json!({"owner": "ann", "reason": "abuse"});
@@ -108,15 +110,15 @@ on_both_engines! {
         for path in [KAFKAS.to_owned(), format!("{KAFKAS}/{id}"), format!("{API}/cloud_providers")] {
             fails(&ann.get(&path).await, 4, 403);
         }
-        fails(&ask(&ann, "b", json!({})).await, 4, 403);
+        fails(&request_kafka(&ann, "b", json!({})).await, 4, 403);
         let body = json!({"kind": "kafka", "name": "b"});
         ann.post("/api/v1/instances", body).await.expect(403);
         admin.delete("/api/v1/admin/denied-owners/ann").await.expect(204);
         ann.get(KAFKAS).await.expect(200);
     }
 
-    async fn what_is_not_there_is_not_found_once_one_is_signed_in(engine: Engine) {
-        let paddock = still(engine).await;
+    async fn unknown_paths_are_404_when_authenticated(engine: Engine) {
+        let paddock = start_fleet(engine).await;
         let (ann, nobody) = (paddock.owner("ann").await, &paddock.client);
         let never = "9m4e2mr0ui3e8a215n4g";
         for path in [
@@ -140,14 +142,14 @@ on_both_engines! {
         fails(&ann.delete(&format!("{KAFKAS}/{never}")).await, 103, 400);
         fails(&ann.get(&format!("{API}/instance_types/mars/x")).await, 30, 400);
         fails(&ann.get(&format!("{API}/instance_types/aws/x")).await, 31, 400);
-        // A kind that is not in the catalog has no API to speak for it.
+        // A kind that is not in the catalog has no API error format.
         let answer = ann.request("GET", "/api/unicorns_mgmt/v1/unicorns").send().await.unwrap();
         assert_eq!(answer.status(), 404);
         assert_eq!(answer.headers()["content-type"], "application/problem+json");
     }
 
-    async fn the_errors_are_listed(engine: Engine) {
-        let paddock = still(engine).await;
+    async fn error_catalogue_is_listed(engine: Engine) {
+        let paddock = start_fleet(engine).await;
         let nobody = &paddock.client;
         let all = nobody.get(&format!("{API}/errors")).await.expect(200);
         assert_eq!(all["kind"], "ErrorList");

@@ -1,19 +1,22 @@
-//! Instances as fleet managers show, change and delete them.
+//! Instances in the fleet API: show, update, delete.
 
 use model::instance::Status;
 use serde_json::{Value, json};
 use testing::on_both_engines;
 
-use crate::fleet::{API, DINOSAURS, KAFKAS, ask, charged, fails, has_no_null, kafka, make, still};
+use crate::fleet::{
+    API, DINOSAURS, KAFKAS, charged, fails, has_no_null, kafka, request_kafka, start_fleet,
+    transition,
+};
 use crate::world::start_still;
 
 const TO_READY: [Status; 3] = [Status::Preparing, Status::Provisioning, Status::Ready];
 
 on_both_engines! {
-    async fn an_instance_is_shown_with_what_it_has_and_nothing_is_null(engine: Engine) {
+    async fn instance_omits_absent_fields(engine: Engine) {
         let (_paddock, ann) = start_still(engine).await;
         let plan = json!({"plan": "standard.x2", "reauthentication_enabled": false});
-        let made = ask(&ann, "orders", plan).await.expect(202);
+        let made = request_kafka(&ann, "orders", plan).await.expect(202);
         has_no_null(&made);
         let id = made["id"].as_str().unwrap();
         let expected = json!({
@@ -40,30 +43,30 @@ on_both_engines! {
         let listed = ann.get(KAFKAS).await.expect(200);
         assert_eq!(listed["items"], json!([made]));
         has_no_null(&listed);
-        // A trial ends.
-        let trial = ask(&ann, "trial", json!({})).await.expect(202);
+        // A trial expires.
+        let trial = request_kafka(&ann, "trial", json!({})).await.expect(202);
         assert_eq!((&trial["instance_type"], &trial["multi_az"]), (&json!("developer"), &json!(false)));
         assert!(trial["expires_at"].is_string());
     }
 
-    async fn kinds_have_their_own_words(engine: Engine) {
+    async fn kinds_have_their_own_field_names(engine: Engine) {
         let (_paddock, ann) = start_still(engine).await;
         let made = ann.post(&format!("{DINOSAURS}?async=true"), json!({"name": "rex"})).await.expect(202);
         assert_eq!((&made["kind"], &made["multi_az"]), (&json!("Dinosaur"), &json!(true)));
         assert!(made.get("size_id").is_none() && made.get("billing_model").is_none(), "{made:#}");
         assert_eq!(ann.get(DINOSAURS).await.expect(200)["kind"], "DinosaurRequestList");
         assert_eq!(ann.get(KAFKAS).await.expect(200)["kind"], "KafkaRequestList");
-        // One of another kind is not there.
+        // An instance of another kind is not found.
         let id = made["id"].as_str().unwrap();
         fails(&ann.get(&format!("{KAFKAS}/{id}")).await, 7, 404);
         fails(&ann.delete(&format!("{KAFKAS}/{id}?async=true")).await, 7, 404);
         fails(&ann.patch(&format!("{KAFKAS}/{id}"), json!({})).await, 7, 404);
-        // And the same name is free there.
+        // The same name is free for the other kind.
         kafka(&ann, "rex").await;
     }
 
-    async fn nothing_of_others_is_there(engine: Engine) {
-        let paddock = still(engine).await;
+    async fn instances_of_other_organizations_are_not_found(engine: Engine) {
+        let paddock = start_fleet(engine).await;
         let (ann, zoe) = (paddock.owner("ann").await, paddock.owner("zoe").await);
         let path = format!("{KAFKAS}/{}", kafka(&ann, "orders").await);
         fails(&zoe.get(&path).await, 7, 404);
@@ -72,13 +75,13 @@ on_both_engines! {
         let body = json!({"desired_kafka_billing_model": "standard"});
         fails(&zoe.post(&format!("{path}/promote?async=true"), body).await, 7, 404);
         assert_eq!(zoe.get(KAFKAS).await.expect(200)["items"], json!([]));
-        // The administrator is a user like others here.
+        // The administrator is a regular user here.
         fails(&paddock.admin().await.get(&path).await, 7, 404);
         kafka(&zoe, "orders").await;
         assert_eq!(ann.get(&path).await.expect(200)["status"], "accepted");
     }
 
-    async fn members_see_all_and_change_their_own(engine: Engine) {
+    async fn members_see_all_instances_and_change_their_own(engine: Engine) {
         let (paddock, ann) = start_still(engine).await;
         let (bob, cat) = (paddock.member(&ann, "bob").await, paddock.member(&ann, "cat").await);
         let zoe = paddock.owner("zoe").await;
@@ -104,7 +107,7 @@ on_both_engines! {
         drop(zoe);
     }
 
-    async fn deleting_again_is_fine_and_never_goes_back(engine: Engine) {
+    async fn repeated_deletion_is_accepted_and_irreversible(engine: Engine) {
         let (paddock, ann) = start_still(engine).await;
         let id = kafka(&ann, "orders").await;
         let path = format!("{KAFKAS}/{id}");
@@ -112,28 +115,28 @@ on_both_engines! {
             ann.delete(&format!("{path}?async=true")).await.expect(202);
             assert_eq!(ann.get(&path).await.expect(200)["status"], "deprovision");
         }
-        // Its name is not free until it is gone.
-        fails(&ask(&ann, "orders", json!({})).await, 36, 409);
-        make(&paddock, &id, &[Status::Deleting]).await;
+        // The name is not free until the instance is deleted.
+        fails(&request_kafka(&ann, "orders", json!({})).await, 36, 409);
+        transition(&paddock, &id, &[Status::Deleting]).await;
         ann.delete(&format!("{path}?async=true")).await.expect(202);
         assert_eq!(ann.get(&path).await.expect(200)["status"], "deleting");
     }
 
-    async fn a_failed_one_says_why(engine: Engine) {
+    async fn failed_instance_has_a_reason(engine: Engine) {
         let (paddock, ann) = start_still(engine).await;
         let id = kafka(&ann, "orders").await;
-        make(&paddock, &id, &TO_READY).await;
+        transition(&paddock, &id, &TO_READY).await;
         let ready = ann.get(&format!("{KAFKAS}/{id}")).await.expect(200);
         assert!(ready.get("failed_reason").is_none());
         assert_eq!((&ready["status_reason"], &ready["reason_code"]), (&json!("A test says so."), &json!("Reported")));
-        make(&paddock, &id, &[Status::Failed]).await;
+        transition(&paddock, &id, &[Status::Failed]).await;
         let failed = ann.get(&format!("{KAFKAS}/{id}")).await.expect(200);
         assert_eq!(failed["failed_reason"], "A test says so.");
     }
 
-    async fn of_fifty_who_want_one_name_one_gets_it(engine: Engine) {
+    async fn instance_name_is_unique_under_concurrency(engine: Engine) {
         let (paddock, ann) = start_still(engine).await;
-        let asks = (0..50).map(|_| ask(&ann, "orders", json!({"plan": "standard.x1"})));
+        let asks = (0..50).map(|_| request_kafka(&ann, "orders", json!({"plan": "standard.x1"})));
         let answers = futures_util::future::join_all(asks).await;
         let made = answers.iter().filter(|answer| answer.status == 202).count();
         for answer in answers.iter().filter(|answer| answer.status != 202) {
@@ -144,7 +147,7 @@ on_both_engines! {
         assert!(charged(&paddock).await.iter().all(|(_, units)| *units == 1));
     }
 
-    async fn cloud_providers_and_instance_types_are_those_of_the_catalog(engine: Engine) {
+    async fn cloud_providers_and_instance_types_match_the_catalog(engine: Engine) {
         let (_paddock, ann) = start_still(engine).await;
         let clouds = ann.get(&format!("{API}/cloud_providers?page=9&size=0")).await.expect(200);
         assert_eq!((&clouds["kind"], &clouds["page"]), (&json!("CloudProviderList"), &json!(1)));

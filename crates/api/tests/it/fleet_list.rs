@@ -1,13 +1,13 @@
-//! Lists of instances: pages, order, searches, and that nothing reaches beyond one's own.
+//! Instance lists in the fleet API: paging, order, search, and isolation.
 
 use serde_json::{Value, json};
 use testing::{Client, on_both_engines};
 
-use crate::fleet::{DINOSAURS, KAFKAS, ask, fails, kafka, still};
+use crate::fleet::{DINOSAURS, KAFKAS, fails, kafka, request_kafka, start_fleet};
 use crate::world::start_still;
 
 on_both_engines! {
-    async fn pages_are_counted_as_fleet_managers_count_them(engine: Engine) {
+    async fn paging_matches_the_reference_fleet_manager(engine: Engine) {
         let (_paddock, ann) = start_still(engine).await;
         let empty = ann.get(KAFKAS).await.expect(200);
         assert_eq!(empty, json!({"kind": "KafkaRequestList", "page": 1, "size": 0, "total": 0, "items": []}));
@@ -37,10 +37,10 @@ on_both_engines! {
         }
     }
 
-    async fn lists_have_the_order_that_is_asked_for(engine: Engine) {
+    async fn list_has_the_requested_order(engine: Engine) {
         let (_paddock, ann) = start_still(engine).await;
         for (name, plan) in [("b", "standard.x1"), ("a-c", "developer.x1"), ("ab", "standard.x1")] {
-            ask(&ann, name, json!({"plan": plan})).await.expect(202);
+            request_kafka(&ann, name, json!({"plan": plan})).await.expect(202);
         }
         for (order, expected) in [
             ("name", "a-cabb"),
@@ -63,10 +63,10 @@ on_both_engines! {
         }
     }
 
-    async fn searches_find_what_they_say(engine: Engine) {
+    async fn search_expressions_match(engine: Engine) {
         let (_paddock, ann) = start_still(engine).await;
         for (name, plan) in [("orders", "standard.x1"), ("other", "developer.x1"), ("logs", "standard.x1")] {
-            ask(&ann, name, json!({"plan": plan})).await.expect(202);
+            request_kafka(&ann, name, json!({"plan": plan})).await.expect(202);
         }
         for (search, expected) in [
             ("name = orders", "orders"),
@@ -82,7 +82,7 @@ on_both_engines! {
             ("(name = logs or name like o%) and instance_type = developer", "other"),
             ("owner = ann and status = accepted and region = local", "logsordersother"),
             ("cluster_id = x", ""),
-            // What the command line client sends.
+            // Sent by the command line client.
             ("name like %ers% or owner like %ers% or cloud_provider like %ers% or region like %ers% or status like %ers%", "orders"),
         ] {
             let list = find(&ann, search).await.expect(200);
@@ -94,15 +94,15 @@ on_both_engines! {
         let joins = |n: usize| vec!["name = x"; n + 1].join(" or ");
         find(&ann, &joins(10)).await.expect(200);
         fails(&find(&ann, &joins(11)).await, 23, 400);
-        // A kind can offer less.
+        // A kind can offer fewer columns and operators.
         for search in ["instance_type = standard", "name ilike r%", "name in (a)"] {
             let request = ann.request("GET", DINOSAURS).query(&[("search", search)]);
             fails(&ann.send(request).await, 23, 400);
         }
     }
 
-    async fn no_search_reaches_beyond_the_organization(engine: Engine) {
-        let paddock = still(engine).await;
+    async fn search_is_limited_to_the_organization(engine: Engine) {
+        let paddock = start_fleet(engine).await;
         let (ann, zoe) = (paddock.owner("ann").await, paddock.owner("zoe").await);
         kafka(&ann, "mine").await;
         kafka(&zoe, "theirs").await;
@@ -130,7 +130,7 @@ async fn find(client: &Client, search: &str) -> testing::Answer {
     client.send(client.request("GET", KAFKAS).query(&[("search", search)])).await
 }
 
-/// The names of all items in one text.
+/// Names of all items, concatenated.
 fn names(list: &Value) -> String {
     let items = list["items"].as_array().unwrap().iter();
     items.map(|item| item["name"].as_str().unwrap()).collect()

@@ -1,4 +1,4 @@
-//! A minimal agent of the fleet managers' kind, and a kafka on its cluster.
+//! A minimal fleetshard-compatible agent, and a kafka on its cluster.
 
 use std::time::Duration;
 
@@ -8,23 +8,23 @@ use testing::{Answer, Client, Engine, TestPaddock};
 use crate::world::{start, until};
 
 pub(crate) const API: &str = "/api/kafkas_mgmt/v1";
-/// The name under which clients reach the mock's cluster.
+/// DNS name of the mock's cluster.
 pub(crate) const DNS: &str = "apps.site.example";
 const PATIENCE: usize = 600;
 
-/// An agent that does what it is told at once.
+/// An agent that applies the desired state immediately.
 pub(crate) struct Mock {
     pub(crate) client: Client,
-    /// The cluster's id where it was made.
+    /// Cluster ID at its origin.
     pub(crate) cluster: String,
 }
 
-/// The id of a cluster where it was made.
-pub(crate) fn foreign_id(seed: &str) -> String {
+/// Generates a cluster ID.
+pub(crate) fn external_id(seed: &str) -> String {
     format!("{seed}{}", "0".repeat(32 - seed.len()))
 }
 
-/// What is registered.
+/// Body of a registration.
 pub(crate) fn registration(id: &str) -> Value {
     json!({
         "cluster_id": id,
@@ -36,38 +36,38 @@ pub(crate) fn registration(id: &str) -> Value {
     })
 }
 
-/// The value of a parameter that an agent is given.
+/// Value of an agent parameter.
 pub(crate) fn parameter(answer: &Value, id: &str) -> String {
     let all = answer["fleetshard_parameters"].as_array().unwrap();
     let found = all.iter().find(|one| one["id"] == id).unwrap();
     found["value"].as_str().unwrap().to_owned()
 }
 
-/// A cluster of the owner's organization, and its agent.
+/// Registers a cluster of the owner's organization, with its agent.
 pub(crate) async fn register(paddock: &TestPaddock, owner: &Client, seed: &str) -> Mock {
-    let cluster = foreign_id(seed);
+    let cluster = external_id(seed);
     let answer = owner.post(&format!("{API}/clusters"), registration(&cluster)).await.expect(200);
     let client = paddock.client.with_token(&parameter(&answer, "sso-secret"));
     Mock { client, cluster }
 }
 
-/// A server, ann, and the agent of her cluster.
+/// Starts a server with ann and the agent of her cluster.
 pub(crate) async fn registered(engine: Engine) -> (TestPaddock, Client, Mock) {
     let (paddock, ann) = start(engine).await;
     let mock = register(&paddock, &ann, "a").await;
     (paddock, ann, mock)
 }
 
-/// The same, and an instance of hers that is `provisioning`.
+/// Same as [`registered`], with an instance of hers in `provisioning`.
 pub(crate) async fn provisioning(engine: Engine) -> (TestPaddock, Client, Mock, String) {
     let (paddock, ann, mock) = registered(engine).await;
-    mock.round().await;
-    let id = ask(&ann, "events").await;
+    mock.reconcile().await;
+    let id = request_kafka(&ann, "events").await;
     paddock.until(&ann, &kafka_path(&id), "status", "provisioning").await;
     (paddock, ann, mock, id)
 }
 
-/// The state of a cluster as an agent reports it.
+/// Status of a cluster, as an agent reports it.
 pub(crate) fn state(status: &str, units: i64) -> Value {
     json!({
         "conditions": [{"type": "Ready", "status": status}],
@@ -86,13 +86,13 @@ pub(crate) fn condition(status: &str, reason: &str, message: &str) -> Value {
     json!({"conditions": [{"type": "Ready", "status": status, "reason": reason, "message": message}]})
 }
 
-/// What a working instance is said to be.
-pub(crate) fn works() -> Value {
-    let mut said = condition("True", "", "");
-    said["routes"] = json!([{"name": "bootstrap", "prefix": "", "router": DNS}]);
-    said["versions"] = json!({"kafka": "3.9.0", "strimzi": "strimzi-cluster-operator.v0.26.0-4", "kafkaIbp": "3.9"});
-    said["adminServerURI"] = json!("https://admin.site.example");
-    said
+/// Status of a working instance.
+pub(crate) fn ready_status() -> Value {
+    let mut status_body = condition("True", "", "");
+    status_body["routes"] = json!([{"name": "bootstrap", "prefix": "", "router": DNS}]);
+    status_body["versions"] = json!({"kafka": "3.9.0", "strimzi": "strimzi-cluster-operator.v0.26.0-4", "kafkaIbp": "3.9"});
+    status_body["adminServerURI"] = json!("https://admin.site.example");
+    status_body
 }
 
 impl Mock {
@@ -114,32 +114,32 @@ impl Mock {
         self.items().await.into_iter().find(|one| one["id"] == id)
     }
 
-    pub(crate) async fn say(&self, id: &str, said: Value) {
-        self.client.put(&self.path("/kafkas/status"), json!({id: said})).await.expect(200);
+    pub(crate) async fn report(&self, id: &str, status_body: Value) {
+        self.client.put(&self.path("/kafkas/status"), json!({id: status_body})).await.expect(200);
     }
 
-    /// One round of a minimal agent.
-    pub(crate) async fn round(&self) {
+    /// One reconciliation of the agent.
+    pub(crate) async fn reconcile(&self) {
         self.state(state("True", 3)).await.expect(204);
-        let said = self.items().await.into_iter().map(|one| {
+        let status_body = self.items().await.into_iter().map(|one| {
             let suspended = &one["metadata"]["labels"]["bf2.org/suspended"];
             let status = match (&one["spec"]["deleted"], suspended) {
                 (Value::Bool(true), _) => condition("False", "Deleted", ""),
                 (_, Value::String(text)) if text == "true" => condition("False", "Suspended", ""),
-                _ => works(),
+                _ => ready_status(),
             };
             (one["id"].as_str().unwrap().to_owned(), status)
         });
-        let said: Map<String, Value> = said.collect();
-        self.client.put(&self.path("/kafkas/status"), Value::Object(said)).await.expect(200);
+        let status_body: Map<String, Value> = status_body.collect();
+        self.client.put(&self.path("/kafkas/status"), Value::Object(status_body)).await.expect(200);
     }
 
-    /// Works until what is at the path has that status.
-    pub(crate) async fn until(&self, who: &Client, path: &str, status: &str) -> Value {
+    /// Reconciles until the object at the path has this status.
+    pub(crate) async fn until(&self, client: &Client, path: &str, status: &str) -> Value {
         let mut last = Value::Null;
         for _ in 0..PATIENCE {
-            self.round().await;
-            last = who.get(path).await.json;
+            self.reconcile().await;
+            last = client.get(path).await.json;
             if last["status"] == status {
                 return last;
             }
@@ -148,23 +148,23 @@ impl Mock {
         panic!("{path} does not become {status}: {last:#}");
     }
 
-    /// Works until there is nothing at the path any more.
-    pub(crate) async fn until_gone(&self, who: &Client, path: &str) {
+    /// Reconciles until the object at the path is deleted.
+    pub(crate) async fn until_gone(&self, client: &Client, path: &str) {
         until(&format!("{path} is gone"), async || {
-            self.round().await;
-            who.get(path).await.status == 404
+            self.reconcile().await;
+            client.get(path).await.status == 404
         })
         .await;
     }
 }
 
-/// Where a kafka is.
+/// Path of a kafka.
 pub(crate) fn kafka_path(id: &str) -> String {
     format!("{API}/kafkas/{id}")
 }
 
-/// A kafka that was asked for in the mock's region.
-pub(crate) async fn ask(owner: &Client, name: &str) -> String {
+/// Requests a kafka in the mock's region. Returns its ID.
+pub(crate) async fn request_kafka(owner: &Client, name: &str) -> String {
     let body = json!({
         "name": name, "plan": "standard.x1", "cloud_provider": "aws", "region": "us-east-1"
     });
@@ -174,7 +174,7 @@ pub(crate) async fn ask(owner: &Client, name: &str) -> String {
         .to_owned()
 }
 
-/// Fails unless the answer is this error of the catalogue.
+/// Fails unless the response is this error of the catalogue.
 #[track_caller]
 pub(crate) fn error(answer: &Answer, status: u16, code: u16) {
     assert_eq!(answer.status, status, "{}: {:#}", answer.call, answer.json);

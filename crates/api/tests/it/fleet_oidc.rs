@@ -1,26 +1,26 @@
-//! Sign-ins elsewhere: who the bearers of other providers' tokens are here.
+//! OIDC logins: mapping of token bearers to users.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use api::oidc::{Claims, Denied, Oidc, Verify};
+use api::oidc::{Claims, Oidc, TokenRejection, Verify};
 use futures_util::future::BoxFuture;
 use model::Time;
 use serde_json::json;
 use testing::{Engine, TestPaddock, TestSettings, on_both_engines};
 
-use crate::fleet_mock::{API, ask, error};
+use crate::fleet_mock::{API, error, request_kafka};
 
-/// Tokens that are believed, each with what it says.
+/// Accepted tokens with their claims.
 #[derive(Clone, Default)]
 pub(crate) struct FakeTokens(Arc<Mutex<BTreeMap<String, Claims>>>);
 
 impl FakeTokens {
-    /// A token that says this.
-    pub(crate) fn add(&self, said: Claims) -> String {
+    /// Adds a token with these claims.
+    pub(crate) fn add(&self, claims: Claims) -> String {
         let mut all = self.0.lock().unwrap();
         let token = format!("head.{}.tail", all.len());
-        all.insert(token.clone(), said);
+        all.insert(token.clone(), claims);
         token
     }
 
@@ -30,17 +30,19 @@ impl FakeTokens {
 }
 
 impl Verify for FakeTokens {
-    fn verify<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Claims, Denied>> {
+    fn verify<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Claims, TokenRejection>> {
         let found = self.0.lock().unwrap().get(token).cloned();
         let answer = match found {
-            _ if token.starts_with("down") => Err(Denied::Unavailable("it is down".into())),
-            found => found.ok_or_else(|| Denied::Invalid("its signature is wrong".into())),
+            _ if token.starts_with("down") => {
+                Err(TokenRejection::Unavailable("issuer is down".into()))
+            }
+            found => found.ok_or_else(|| TokenRejection::Invalid("invalid signature".into())),
         };
         Box::pin(std::future::ready(answer))
     }
 }
 
-/// What a token says of a person.
+/// Claims of a person.
 pub(crate) fn person(name: &str, organization: &str) -> Claims {
     Claims {
         issuer: "https://sso.example".into(),
@@ -56,17 +58,17 @@ pub(crate) fn person(name: &str, organization: &str) -> Claims {
     }
 }
 
-/// A server that believes these tokens.
-async fn believing(engine: Engine) -> (TestPaddock, FakeTokens) {
+/// Starts a server that accepts these tokens.
+async fn start_with_tokens(engine: Engine) -> (TestPaddock, FakeTokens) {
     let tokens = FakeTokens::default();
     let settings = TestSettings { api: tokens.settings(), ..TestSettings::default() };
     (TestPaddock::start_with(engine, settings).await, tokens)
 }
 
 on_both_engines! {
-    async fn users_and_organizations_are_made_on_first_sight(engine: Engine) {
-        let (paddock, tokens) = believing(engine).await;
-        // Names that are taken here already.
+    async fn first_login_creates_user_and_organization(engine: Engine) {
+        let (paddock, tokens) = start_with_tokens(engine).await;
+        // Names that are already in use.
         let local = paddock.owner("eve").await;
         let eve = paddock.client.with_token(&tokens.add(person("eve", "13640203")));
         let bob = paddock.client.with_token(&tokens.add(person("bob", "13640203")));
@@ -76,7 +78,7 @@ on_both_engines! {
         ids.dedup();
         assert_eq!(ids.len(), 1, "{ids:?}");
         assert_ne!(ids[0], local.get("/user/").await.text("id"));
-        let id = ask(&bob, "events").await;
+        let id = request_kafka(&bob, "events").await;
         let path = format!("{API}/kafkas/{id}");
         assert_eq!(bob.get(&path).await.expect(200)["owner"], "bob");
         assert_eq!(eve.get(&path).await.status, 200);
@@ -86,16 +88,16 @@ on_both_engines! {
         let organization = eve.get("/organization/").await;
         assert_eq!(organization.text("name"), "13640203");
         assert_eq!(organization.text("id"), bob.get("/organization/").await.text("id"));
-        // Who signs in elsewhere has no password here.
+        // Users of an OIDC provider have no password.
         let body = json!({"username": "bob", "password": "!"});
         assert_eq!(paddock.client.post("/user/login/", body).await.status, 401);
     }
 
-    async fn rights_are_what_the_token_says(engine: Engine) {
-        let (paddock, tokens) = believing(engine).await;
+    async fn token_claims_determine_rights(engine: Engine) {
+        let (paddock, tokens) = start_with_tokens(engine).await;
         let bob = paddock.client.with_token(&tokens.add(person("bob", "1")));
         let eve = paddock.client.with_token(&tokens.add(person("eve", "1")));
-        let id = ask(&bob, "events").await;
+        let id = request_kafka(&bob, "events").await;
         let path = format!("{API}/kafkas/{id}?async=true");
         error(&eve.delete(&path).await, 404, 7);
         let raised = Claims { is_org_admin: true, ..person("eve", "1") };
@@ -103,8 +105,8 @@ on_both_engines! {
         eve.delete(&path).await.expect(202);
     }
 
-    async fn tokens_that_are_not_accepted(engine: Engine) {
-        let (paddock, tokens) = believing(engine).await;
+    async fn invalid_tokens_are_rejected(engine: Engine) {
+        let (paddock, tokens) = start_with_tokens(engine).await;
         let homeless = tokens.add(Claims { organization: None, ..person("eve", "1") });
         let path = format!("{API}/kafkas");
         for token in ["a.b.c", &homeless] {

@@ -1,16 +1,18 @@
-//! From trying an instance to paying for it.
+//! Promotion of evaluation instances.
 
 use model::instance::Status;
 use serde_json::{Value, json};
 use testing::{Client, TestPaddock, on_both_engines};
 
-use crate::fleet::{DINOSAURS, KAFKAS, ask, charged, fails, grant, kafka, make, organization};
+use crate::fleet::{
+    DINOSAURS, KAFKAS, charged, fails, grant, kafka, organization, request_kafka, transition,
+};
 use crate::world::start_still;
 
 const TO_READY: [Status; 3] = [Status::Preparing, Status::Provisioning, Status::Ready];
 
 on_both_engines! {
-    async fn an_evaluation_becomes_a_standard_one(engine: Engine) {
+    async fn evaluation_is_promoted_to_standard(engine: Engine) {
         let (paddock, ann) = start_still(engine).await;
         let own = organization(&ann).await;
         grant(&paddock, json!({"organization_id": own, "billing_model": "eval", "limit": 2})).await;
@@ -26,17 +28,18 @@ on_both_engines! {
         let of = |model: &str, units| (format!("kafka organization/{own} standard.{model}"), units);
         let books = [of("eval", 1), of("standard", 1), region];
         assert_eq!(charged(&paddock).await, books);
-        // What the new account can't bear fails, says so, and leaves the books as they were.
+        // With insufficient quota the promotion fails with a reason and leaves the quota usage
+        // unchanged.
         promote(&ann, &second, json!({"desired_kafka_billing_model": "standard"})).await.expect(202);
         let shown = ann.get(&format!("{KAFKAS}/{second}")).await.expect(200);
         assert_eq!((&shown["promotion_status"], &shown["billing_model"]), (&json!("failed"), &json!("eval")));
         assert!(shown["promotion_details"].as_str().unwrap().contains("limit of 1"), "{shown:#}");
         assert_eq!(charged(&paddock).await, books);
-        // So does what is not granted.
+        // The same without a grant.
         promote(&ann, &second, json!({"desired_kafka_billing_model": "marketplace"})).await.expect(202);
         let shown = ann.get(&format!("{KAFKAS}/{second}")).await.expect(200);
         assert!(shown["promotion_details"].as_str().unwrap().contains("insufficient quota"), "{shown:#}");
-        // With room it can be tried again.
+        // With enough quota it can be retried.
         grant(&paddock, json!({"organization_id": own, "billing_model": "standard", "limit": 2})).await;
         promote(&ann, &second, json!({"desired_kafka_billing_model": "standard"})).await.expect(202);
         let shown = ann.get(&format!("{KAFKAS}/{second}")).await.expect(200);
@@ -44,14 +47,14 @@ on_both_engines! {
         assert!(shown.get("promotion_details").is_none());
     }
 
-    async fn what_can_not_be_promoted_is_refused_by_number(engine: Engine) {
+    async fn unpromotable_instance_is_rejected_with_its_code(engine: Engine) {
         let (paddock, ann) = start_still(engine).await;
         let bob = paddock.member(&ann, "bob").await;
         let wanted = json!({"desired_kafka_billing_model": "standard"});
-        let made = ask(&ann, "a", json!({"plan": "standard.x1", "billing_model": "eval"})).await;
+        let made = request_kafka(&ann, "a", json!({"plan": "standard.x1", "billing_model": "eval"})).await;
         let id = made.text("id");
         fails(&promote(&ann, &id, wanted.clone()).await, 9, 500);
-        make(&paddock, &id, &TO_READY).await;
+        transition(&paddock, &id, &TO_READY).await;
         let path = format!("{KAFKAS}/{id}/promote");
         fails(&ann.post(&path, wanted.clone()).await, 103, 400);
         fails(&promote(&ann, &id, json!({})).await, 33, 400);
@@ -63,7 +66,7 @@ on_both_engines! {
             fails(&promote(&ann, &id, json!({"desired_kafka_billing_model": model})).await, 37, 400);
         }
         let other = kafka(&ann, "b").await;
-        make(&paddock, &other, &TO_READY).await;
+        transition(&paddock, &other, &TO_READY).await;
         fails(&promote(&ann, &other, wanted.clone()).await, 9, 500);
         // A kind without promotion has no such path.
         let rex = ann.post(&format!("{DINOSAURS}?async=true"), json!({"name": "rex"})).await.text("id");
@@ -78,8 +81,8 @@ on_both_engines! {
 }
 
 async fn evaluation(paddock: &TestPaddock, client: &Client, name: &str) -> String {
-    let id = ask(client, name, json!({"billing_model": "eval"})).await.text("id");
-    make(paddock, &id, &TO_READY).await;
+    let id = request_kafka(client, name, json!({"billing_model": "eval"})).await.text("id");
+    transition(paddock, &id, &TO_READY).await;
     id
 }
 

@@ -1,11 +1,13 @@
-//! Limits hold whatever comes at once, and what is refused leaves nothing behind.
+//! Quota limits under concurrency; rejected requests have no effect.
 
 use futures_util::future::join_all;
 use model::kind::{Catalog, Kind};
 use serde_json::{Value, json};
 use testing::{Client, Engine, TestPaddock, TestSettings, on_both_engines};
 
-use crate::fleet::{API, KAFKAS, ask, charged, fails, grant, kafka, organization, still};
+use crate::fleet::{
+    API, KAFKAS, charged, fails, grant, kafka, organization, request_kafka, start_fleet,
+};
 use crate::world::{start_still, start_with};
 
 on_both_engines! {
@@ -14,7 +16,7 @@ on_both_engines! {
         let own = organization(&ann).await;
         grant(&paddock, json!({"organization_id": own, "limit": 5})).await;
         let names: Vec<String> = (0..20).map(|n| format!("k{n}")).collect();
-        let answers = join_all(names.iter().map(|name| ask(&ann, name, json!({})))).await;
+        let answers = join_all(names.iter().map(|name| request_kafka(&ann, name, json!({})))).await;
         for answer in answers.iter().filter(|answer| answer.status != 202) {
             fails(answer, 5, 403);
         }
@@ -27,15 +29,15 @@ on_both_engines! {
         assert_eq!(charged(&paddock).await, expected);
     }
 
-    async fn a_full_region_charges_nobody(engine: Engine) {
+    async fn full_region_charges_no_quota(engine: Engine) {
         let (paddock, ann) = limited(engine, "standard", 3).await;
         let own = organization(&ann).await;
         grant(&paddock, json!({"organization_id": own, "limit": 100})).await;
         assert_eq!(sizes(&ann).await, json!(["x1", "x2"]));
-        ask(&ann, "large", json!({"plan": "standard.x2"})).await.expect(202);
+        request_kafka(&ann, "large", json!({"plan": "standard.x2"})).await.expect(202);
         assert_eq!(sizes(&ann).await, json!(["x1"]));
         let names: Vec<String> = (0..10).map(|n| format!("k{n}")).collect();
-        let answers = join_all(names.iter().map(|name| ask(&ann, name, json!({})))).await;
+        let answers = join_all(names.iter().map(|name| request_kafka(&ann, name, json!({})))).await;
         for answer in answers.iter().filter(|answer| answer.status != 202) {
             fails(answer, 24, 403);
         }
@@ -44,14 +46,14 @@ on_both_engines! {
         assert!(charged(&paddock).await.iter().all(|(_, units)| *units == 3));
     }
 
-    async fn a_region_without_room_at_all_takes_nothing(engine: Engine) {
+    async fn region_without_capacity_rejects_instances(engine: Engine) {
         let (paddock, ann) = limited(engine, "developer", 0).await;
-        fails(&ask(&ann, "a", json!({})).await, 24, 403);
+        fails(&request_kafka(&ann, "a", json!({})).await, 24, 403);
         assert_eq!(charged(&paddock).await, []);
     }
 
-    async fn one_can_see_what_one_may_have_before_asking(engine: Engine) {
-        let paddock = still(engine).await;
+    async fn quota_is_visible_before_creation(engine: Engine) {
+        let paddock = start_fleet(engine).await;
         let (ann, zoe) = (paddock.owner("ann").await, paddock.owner("zoe").await);
         let free = ann.get("/api/v1/quota").await.expect(200);
         assert_eq!(free["is_limited"], false);
@@ -70,8 +72,8 @@ on_both_engines! {
             (&json!("developer"), &json!(1), &json!(1)));
     }
 
-    async fn grants_are_the_administrators(engine: Engine) {
-        let paddock = still(engine).await;
+    async fn only_the_administrator_grants_quota(engine: Engine) {
+        let paddock = start_fleet(engine).await;
         let (ann, admin) = (paddock.owner("ann").await, paddock.admin().await);
         let body = json!({"username": "ann", "instance_type": "standard", "limit": 3});
         for (method, path) in [
@@ -91,7 +93,7 @@ on_both_engines! {
         assert_eq!(all["items"], json!([made]));
         let none = admin.get("/api/v1/admin/quota?holder=user/bob").await.expect(200);
         assert_eq!(none["items"], json!([]));
-        assert_eq!(ask(&ann, "a", json!({})).await.expect(202)["instance_type"], "standard");
+        assert_eq!(request_kafka(&ann, "a", json!({})).await.expect(202)["instance_type"], "standard");
         admin.delete(&format!("/api/v1/admin/quota/{}", made["id"].as_str().unwrap())).await.expect(204);
         assert_eq!(ann.get("/api/v1/quota").await.expect(200)["is_limited"], false);
         let both = json!({"username": "ann", "organization_id": organization(&ann).await, "instance_type": "standard"});
@@ -101,16 +103,16 @@ on_both_engines! {
     }
 }
 
-/// A server on which nothing moves, with a limit on this type of kafka in the first region.
+/// Starts a server without workers, with a limit on this instance type in the first region.
 async fn limited(engine: Engine, instance_type: &str, limit: u32) -> (TestPaddock, Client) {
     let catalog = Catalog::built_in();
     let mut kafka = Kind::clone(catalog.kind("kafka").unwrap());
     kafka.clouds[0].regions[0].types.get_mut(instance_type).unwrap().limit = Some(limit);
     let catalog = Some(catalog.with(vec![kafka]).unwrap());
-    start_with(engine, TestSettings { is_still: true, catalog, ..TestSettings::default() }).await
+    start_with(engine, TestSettings { api_only: true, catalog, ..TestSettings::default() }).await
 }
 
-/// The sizes of standard kafkas that fit.
+/// Available sizes of standard kafkas.
 async fn sizes(client: &Client) -> Value {
     let regions = client.get(&format!("{API}/cloud_providers/local/regions")).await.expect(200);
     assert_eq!(regions["items"][0]["capacity"][0]["instance_type"], "standard");

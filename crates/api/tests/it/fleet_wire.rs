@@ -1,13 +1,13 @@
-//! What all calls of the fleet managers' family have in common.
+//! Conventions of all fleet endpoints.
 
 use serde_json::json;
 use testing::{Client, on_both_engines};
 
 use crate::calls;
-use crate::fleet::{API, KAFKAS, fails, kafka, still};
+use crate::fleet::{API, KAFKAS, fails, kafka, start_fleet};
 use crate::world::{World, start_still};
 
-/// The calls that need no sign-in. Whoever adds one writes it here, on purpose.
+/// Endpoints without authentication. Every addition must be deliberate.
 const OPEN: &[&str] = &[
     "GET /api/{api}",
     "GET /api/{api}/v1",
@@ -17,12 +17,12 @@ const OPEN: &[&str] = &[
     "GET /api/{api}/v1/sso_providers",
     TOKEN,
 ];
-/// Tells by itself, in words of its own, who may have a token.
+/// Token endpoint, which has its own error format.
 const TOKEN: &str = "POST /auth/realms/paddock/protocol/openid-connect/token";
 
 on_both_engines! {
-    async fn every_call_but_a_few_needs_a_sign_in_and_is_about_ones_own(engine: Engine) {
-        let (world, before) = World::pictured(engine).await;
+    async fn endpoints_require_authentication_and_are_isolated(engine: Engine) {
+        let (world, before) = World::with_snapshot(engine).await;
         for call in calls::fleet(&world.theirs) {
             assert_eq!(call.is_open(), OPEN.contains(&call.name().as_str()), "{}", call.name());
             let path = format!("{}?async=true", call.path);
@@ -39,11 +39,11 @@ on_both_engines! {
                 fails(&send(&world.ann).await, 7, 404);
             }
         }
-        assert_eq!(world.picture().await, before);
+        assert_eq!(world.snapshot().await, before);
     }
 
-    async fn answers_are_compressed_for_who_can_read_that(engine: Engine) {
-        let paddock = still(engine).await;
+    async fn responses_are_compressed_on_request(engine: Engine) {
+        let paddock = start_fleet(engine).await;
         let path = format!("{API}/errors");
         let plain = paddock.client.request("GET", &path).send().await.unwrap();
         assert!(plain.headers().get("content-encoding").is_none());
@@ -58,7 +58,7 @@ on_both_engines! {
         }
     }
 
-    async fn answers_name_their_operation_and_vary_by_who_asks(engine: Engine) {
+    async fn responses_have_operation_id_and_vary_headers(engine: Engine) {
         let (_paddock, ann) = start_still(engine).await;
         let id = kafka(&ann, "a").await;
         let mut seen = std::collections::BTreeSet::new();
@@ -68,16 +68,16 @@ on_both_engines! {
             let id = answer.headers["x-operation-id"].to_str().unwrap().to_owned();
             assert!(id.len() == 20 && seen.insert(id), "{path}");
         }
-        // Other families have none.
+        // Other APIs have none.
         assert!(!ann.get("/api/v1/instances").await.headers.contains_key("x-operation-id"));
     }
 
-    async fn pages_of_other_origins_may_ask(engine: Engine) {
-        let paddock = still(engine).await;
+    async fn cors_preflight_is_allowed(engine: Engine) {
+        let paddock = start_fleet(engine).await;
         let nobody = &paddock.client;
         let request = nobody.request("OPTIONS", KAFKAS).header("origin", "https://example.org");
         let request = request.header("access-control-request-method", "POST");
-        // Not through the client that checks against the documents: they don't list such requests.
+        // Without the checking client: preflight requests are not in the documents.
         let answer = request.send().await.unwrap();
         assert_eq!(answer.status(), 200);
         let header = |name: &str| answer.headers()[name].to_str().unwrap().to_owned();
@@ -86,8 +86,8 @@ on_both_engines! {
         assert_eq!(header("access-control-allow-headers"), "authorization,content-type");
     }
 
-    async fn an_api_says_what_it_is(engine: Engine) {
-        let paddock = still(engine).await;
+    async fn api_root_lists_versions_and_collections(engine: Engine) {
+        let paddock = start_fleet(engine).await;
         let nobody = &paddock.client;
         let api = nobody.get("/api/kafkas_mgmt").await.expect(200);
         assert_eq!(api, json!({"id": "kafkas_mgmt", "kind": "API", "href": "/api/kafkas_mgmt", "versions": [

@@ -1,4 +1,4 @@
-//! The OpenAPI documents as they are in the repository, and what makes them good to read.
+//! The golden OpenAPI documents, and checks of their completeness.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 #[test]
-fn the_documents_in_the_repository_are_those_of_the_code() {
+fn golden_documents_match_the_code() {
     for (name, document) in api::documents() {
         let now = serde_json::to_string_pretty(&document).unwrap() + "\n";
         let path = path(name);
@@ -25,7 +25,7 @@ fn the_documents_in_the_repository_are_those_of_the_code() {
 }
 
 #[test]
-fn every_operation_has_a_summary_a_tag_and_a_name_of_its_own() {
+fn every_operation_has_a_summary_a_tag_and_a_unique_id() {
     for (name, document) in documents() {
         let mut ids = BTreeSet::new();
         for (call, operation) in operations(&document) {
@@ -35,9 +35,9 @@ fn every_operation_has_a_summary_a_tag_and_a_name_of_its_own() {
             }
             assert_eq!(operation["tags"].as_array().map_or(0, Vec::len), 1, "{name}: {call}");
             let id = operation["operationId"].to_string();
-            assert!(ids.insert(id), "{name}: {call}'s id is taken");
+            assert!(ids.insert(id), "{name}: {call}'s operationId is not unique");
             let responses = operation["responses"].as_object().unwrap();
-            assert!(responses.contains_key("default"), "{name}: {call} does not say how it fails");
+            assert!(responses.contains_key("default"), "{name}: {call} has no default response");
             assert!(responses.keys().any(|status| status.starts_with('2')), "{name}: {call}");
         }
     }
@@ -69,7 +69,7 @@ fn every_property_and_parameter_is_described() {
 }
 
 #[test]
-fn every_reference_leads_somewhere() {
+fn every_reference_resolves() {
     for (name, document) in documents() {
         let text = document.to_string();
         for reference in text.split("\"$ref\":\"#").skip(1) {
@@ -80,7 +80,7 @@ fn every_reference_leads_somewhere() {
 }
 
 fn is_described(shape: &Value) -> bool {
-    // What may be null is described in the part that is not.
+    // Nullable properties are described in their non-null variant.
     let parts = shape["oneOf"].as_array().into_iter().flatten();
     parts.chain([shape]).any(|part| part["description"].as_str().is_some_and(|text| text.len() > 3))
 }

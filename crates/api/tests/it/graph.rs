@@ -1,4 +1,4 @@
-//! Graphs as callers see them: JSON, DOT and SVG, whose things are in them, and what is refused.
+//! Dependency graphs over the API: formats, isolation, and invalid requests.
 
 use model::event::Actor;
 use model::resource::Link;
@@ -18,7 +18,7 @@ fn ids(graph: &Value) -> Vec<&str> {
     graph["nodes"].as_array().unwrap().iter().map(|node| node["id"].as_str().unwrap()).collect()
 }
 
-/// The kind of what came back.
+/// Content type of the response.
 async fn kind_of(client: &Client, query: &str, accept: Option<&str>) -> String {
     let mut request = client.request("GET", &format!("/api/v1/graph?{query}"));
     if let Some(accept) = accept {
@@ -29,7 +29,7 @@ async fn kind_of(client: &Client, query: &str, accept: Option<&str>) -> String {
     answer.headers["content-type"].to_str().unwrap().to_owned()
 }
 
-/// Each of the one half is made after each of the other half: 20,022 edges.
+/// Every resource of one half depends on every resource of the other: 20,022 edges.
 const DENSE: &str = "
 name: dense
 version: 1
@@ -38,8 +38,7 @@ resources:
   - {name: high, executor: vault-secret, count: 142, with: {path: 'high/{{ index }}'}, depends_on: [low]}
 ";
 
-/// Makes an environment, one of whose resources made a deployment on a shared cluster: on that one, or on a
-/// new one.
+/// Creates an environment with a deployment on a shared cluster: the given one, or a new one.
 async fn dense(shop: &Shop, name: &str, on: Option<ClusterId>) -> ClusterId {
     let body = json!({"name": name, "templates": ["dense@1"]});
     let made = shop.ann.post("/api/v1/environments", body).await.expect(202);
@@ -63,7 +62,7 @@ async fn dense(shop: &Shop, name: &str, on: Option<ClusterId>) -> ClusterId {
 }
 
 on_both_engines! {
-    async fn a_deployment_needs_its_cluster_and_breaks_without(engine: Engine) {
+    async fn deployment_depends_on_its_cluster(engine: Engine) {
         let world = World::new(engine).await;
         let (cluster, deployment) = (&world.ours.cluster, &world.ours.deployment);
         let needs = graph(&world.ann, &format!("subject={deployment}")).await;
@@ -79,7 +78,7 @@ on_both_engines! {
         assert_eq!(instance["nodes"][1]["kind"], "cluster");
     }
 
-    async fn graphs_are_written_as_they_are_wanted(engine: Engine) {
+    async fn graph_has_the_requested_format(engine: Engine) {
         let world = World::new(engine).await;
         let (ann, subject) = (&world.ann, format!("subject={}", world.ours.deployment));
         for (format, accept, want) in [
@@ -96,7 +95,7 @@ on_both_engines! {
         }
     }
 
-    async fn what_is_too_much_for_a_graph_is_not_read(engine: Engine) {
+    async fn oversized_graph_is_truncated(engine: Engine) {
         let shop = Shop::still(engine).await;
         shop.publish(DENSE).await.expect(201);
         let subject = "subject=cluster/main&direction=dependents";
@@ -104,12 +103,13 @@ on_both_engines! {
         for name in ["one", "two"] {
             cluster = Some(dense(&shop, name, cluster).await);
             let seen = graph(&shop.ann, subject).await;
-            // The first has more edges than a graph: of the second it is not known what comes after what.
+            // The first environment exceeds the limit of edges; the edges of the second are not
+            // read.
             assert_eq!(seen["truncated"], name == "two", "{seen:#}");
         }
     }
 
-    async fn nothing_of_others_is_in_a_graph(engine: Engine) {
+    async fn graph_excludes_other_organizations(engine: Engine) {
         let world = World::new(engine).await;
         let theirs = &world.theirs;
         for id in [&theirs.cluster, &theirs.deployment, &theirs.instance] {
@@ -124,14 +124,15 @@ on_both_engines! {
         for id in [&theirs.cluster, &theirs.deployment, &theirs.instance] {
             assert!(!ids(&seen).contains(&id.as_str()), "{seen:#}");
         }
-        // Two clusters are called so; each owner means their own, the administrator must say which.
+        // Two clusters share the name: each owner gets their own, the administrator must specify
+        // which.
         assert_eq!(graph(&world.zoe, "subject=cluster/main").await["nodes"][0]["id"], theirs.cluster.as_str());
         let several = world.admin.get("/api/v1/graph?subject=cluster/main").await;
         names_field(&several, "subject", "several");
         assert!(several.json.to_string().contains(theirs.cluster.as_str()), "{:#}", several.json);
     }
 
-    async fn bad_questions_are_refused_with_what_is_allowed(engine: Engine) {
+    async fn invalid_graph_request_names_the_allowed_values(engine: Engine) {
         let world = World::new(engine).await;
         let good = format!("subject={}", world.ours.cluster);
         for (query, field) in [

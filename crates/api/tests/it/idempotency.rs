@@ -1,10 +1,10 @@
-//! `Idempotency-Key`: a creating call that is repeated acts once.
+//! `Idempotency-Key`: a repeated create request is executed once.
 
 use serde_json::{Value, json};
 use store::deployment::Limits;
 use testing::{Answer, Client, on_both_engines};
 
-use crate::accounting::adds_up;
+use crate::accounting::assert_consistent;
 use crate::concurrency::{at_once, limited, statuses};
 use crate::world::{refused, start, start_with};
 
@@ -14,7 +14,7 @@ const CREATES: [(&str, &str); 2] = [
 ];
 
 on_both_engines! {
-    async fn a_repeated_call_gets_the_same_answer_and_makes_nothing(engine: Engine) {
+    async fn repeated_request_replays_the_response(engine: Engine) {
         let (_paddock, ann) = start(engine).await;
         for (path, body) in CREATES {
             let body: Value = serde_json::from_str(body).unwrap();
@@ -30,7 +30,7 @@ on_both_engines! {
         }
     }
 
-    async fn a_key_stands_for_one_request_of_one_user(engine: Engine) {
+    async fn idempotency_key_is_bound_to_one_request_of_one_user(engine: Engine) {
         let (paddock, ann) = start(engine).await;
         let mia = paddock.member(&ann, "mia").await;
         for (path, body) in CREATES {
@@ -46,13 +46,13 @@ on_both_engines! {
             assert_ne!(first["id"], hers["id"]);
             assert_eq!(count(&ann, path).await, 2);
         }
-        // Nor can it be the same request on another path.
+        // Nor can the key be used on another path.
         let (clusters, body) = CREATES[0];
         let body = serde_json::from_str(body).unwrap();
         assert_eq!(keyed(&ann, clusters, &body, "for /api/v1/deployments").await.status, 422);
     }
 
-    async fn an_invite_made_twice_is_one_and_its_code_is_shown_once(engine: Engine) {
+    async fn repeated_invite_creation_returns_the_code_once(engine: Engine) {
         let (_paddock, ann) = start(engine).await;
         let first = keyed(&ann, "/api/v1/invites", &json!({}), "k").await.expect(201);
         let again = keyed(&ann, "/api/v1/invites", &json!({}), "k").await.expect(201);
@@ -61,7 +61,7 @@ on_both_engines! {
         assert_eq!(count(&ann, "/api/v1/invites").await, 1);
     }
 
-    async fn a_refused_call_does_not_use_its_key_up(engine: Engine) {
+    async fn rejected_request_does_not_consume_its_key(engine: Engine) {
         let (_paddock, ann) = start(engine).await;
         let body = json!({"resources": {"cpu": -1}});
         assert_eq!(keyed(&ann, "/api/v1/deployments", &body, "k").await.status, 400);
@@ -75,8 +75,8 @@ on_both_engines! {
         assert_eq!(count(&ann, "/api/v1/deployments").await, 1);
     }
 
-    async fn the_same_call_fifty_times_at_once_makes_one(engine: Engine) {
-        // With room for just one, the late ones must still see that it is theirs.
+    async fn concurrent_requests_with_one_key_execute_once(engine: Engine) {
+        // With capacity for one only, late requests must still get the response.
         let limits = Limits { per_organization: 1, per_cluster: 1 };
         let (paddock, ann) = start_with(engine, limited(limits)).await;
         let body = json!({"resources": {"cpu": 1}});
@@ -86,7 +86,7 @@ on_both_engines! {
         assert_eq!(count(&ann, "/api/v1/deployments").await, 1);
         let created = ann.get("/api/v1/events?type=deployment.created").await.expect(200);
         assert_eq!(created["items"].as_array().unwrap().len(), 1);
-        adds_up(&paddock).await;
+        assert_consistent(&paddock).await;
     }
 }
 

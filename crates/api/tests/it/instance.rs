@@ -1,16 +1,16 @@
-//! Instances through the platform API.
+//! Instances in the platform API.
 
 use serde_json::json;
 use testing::on_both_engines;
 
-use crate::fleet::{kafka, organization, still};
+use crate::fleet::{kafka, organization, start_fleet};
 use crate::world::{refused, start, start_still};
 
 const INSTANCES: &str = "/api/v1/instances";
 
 on_both_engines! {
-    async fn an_instance_is_asked_for_once_and_seen_by_both_families(engine: Engine) {
-        let paddock = still(engine).await;
+    async fn instance_is_visible_in_both_apis(engine: Engine) {
+        let paddock = start_fleet(engine).await;
         let (ann, zoe) = (paddock.owner("ann").await, paddock.owner("zoe").await);
         let body = json!({"kind": "kafka", "name": "orders", "plan": "standard.x1"});
         let send = async || {
@@ -25,7 +25,7 @@ on_both_engines! {
         ann.get(&format!("/api/kafkas_mgmt/v1/kafkas/{id}")).await.expect(200);
         assert_eq!(ann.get(&format!("{INSTANCES}/{id}")).await.expect(200), made);
         zoe.get(&format!("{INSTANCES}/{id}")).await.expect(404);
-        // The same name is taken, here as there.
+        // The name is in use in both APIs.
         let again = ann.post(INSTANCES, body).await;
         refused(&again, "taken");
         assert_eq!(again.status, 409);
@@ -36,7 +36,7 @@ on_both_engines! {
         assert_eq!(zoe.get(INSTANCES).await.expect(200)["items"], json!([]));
     }
 
-    async fn what_a_kind_does_not_offer_can_not_be_asked_for(engine: Engine) {
+    async fn unsupported_fields_of_a_kind_are_rejected(engine: Engine) {
         let (_paddock, ann) = start_still(engine).await;
         for (field, value) in [
             ("plan", json!("standard.x1")),
@@ -54,7 +54,7 @@ on_both_engines! {
         assert_eq!((answer.status, &answer.json["errors"][0]["field"]), (403, &json!("cluster_id")));
     }
 
-    async fn owners_and_administrators_change_and_delete(engine: Engine) {
+    async fn owners_and_administrators_change_and_delete_instances(engine: Engine) {
         let (paddock, ann) = start_still(engine).await;
         let (bob, admin) = (paddock.member(&ann, "bob").await, paddock.admin().await);
         let path = format!("{INSTANCES}/{}", kafka(&ann, "orders").await);
@@ -76,7 +76,7 @@ on_both_engines! {
         assert_eq!(kinds["items"][1]["regions"][0]["is_default"], true);
     }
 
-    async fn what_holds_an_instances_capacity_is_not_to_be_touched(engine: Engine) {
+    async fn deployment_of_an_instance_cannot_be_changed(engine: Engine) {
         let (paddock, ann) = start(engine).await;
         paddock.cluster(&ann, json!({"cpu": 1, "ram": "1Gi"})).await;
         let id = kafka(&ann, "orders").await;
@@ -97,6 +97,6 @@ on_both_engines! {
             assert!(answer.json["detail"].as_str().unwrap().contains(&id), "{:#}", answer.json);
         }
         ann.delete(&format!("{INSTANCES}/{id}")).await.expect(202);
-        paddock.until_gone(&ann, &format!("{INSTANCES}/{id}")).await;
+        paddock.until_deleted(&ann, &format!("{INSTANCES}/{id}")).await;
     }
 }

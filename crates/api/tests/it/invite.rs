@@ -1,4 +1,4 @@
-//! Invites: single use, an end, opened again, revoked.
+//! Invites: single use, expiry, reopening and revocation.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::world::start;
 const WEEK: Duration = Duration::from_hours(7 * 24);
 
 on_both_engines! {
-    async fn a_code_works_for_seven_days_or_as_long_as_was_asked(engine: Engine) {
+    async fn invite_is_valid_for_its_lifetime(engine: Engine) {
         let (paddock, ann) = start(engine).await;
         for (body, life) in [
             (json!({}), WEEK),
@@ -28,7 +28,7 @@ on_both_engines! {
         }
     }
 
-    async fn an_expired_code_is_gone_and_nobody_used_it(engine: Engine) {
+    async fn expired_invite_cannot_be_redeemed(engine: Engine) {
         let (paddock, ann) = start(engine).await;
         let code = ann.patch("/organization/invite/", json!({"expires_in": 60})).await.text("code");
         assert_eq!(status(&paddock.client, &code).await, (true, false, Value::Null));
@@ -44,7 +44,7 @@ on_both_engines! {
         assert_eq!(status(&paddock.client, &code).await, (false, true, json!("mia")));
     }
 
-    async fn an_owner_opens_a_code_again_any_number_of_times(engine: Engine) {
+    async fn owner_can_reopen_an_invite_repeatedly(engine: Engine) {
         let (paddock, ann) = start(engine).await;
         let invite = ann.post("/api/v1/invites", json!({})).await;
         let (id, code) = (invite.text("id"), invite.text("code"));
@@ -60,12 +60,12 @@ on_both_engines! {
         let uses = shown["uses"].as_array().unwrap();
         let names: Vec<_> = uses.iter().map(|u| u["username"].as_str().unwrap()).collect();
         assert_eq!((names, &shown["times_used"]), (vec!["one", "two", "three"], &json!(3)));
-        // Opening what is open only gives it more time.
+        // Reopening an active invite extends its lifetime.
         ann.post(&format!("{path}/reopen"), json!({})).await.expect(200);
         assert_eq!(join(&paddock.client, "/organization/invite/", &code, "four").await.status, 201);
     }
 
-    async fn a_member_invites_but_neither_opens_again_nor_revokes(engine: Engine) {
+    async fn member_can_create_but_not_reopen_or_revoke_invites(engine: Engine) {
         let (paddock, ann) = start(engine).await;
         let mia = paddock.member(&ann, "mia").await;
         let invite = mia.post("/api/v1/invites", json!({})).await;
@@ -76,7 +76,7 @@ on_both_engines! {
         assert_eq!(join(&paddock.client, "/organization/invite/", &code, "new").await.status, 201);
     }
 
-    async fn a_revoked_code_no_longer_works(engine: Engine) {
+    async fn revoked_invite_cannot_be_redeemed(engine: Engine) {
         let (paddock, ann) = start(engine).await;
         let invite = ann.post("/api/v1/invites", json!({})).await;
         let (code, path) = (invite.text("code"), format!("/api/v1/invites/{}", invite.text("id")));
@@ -87,7 +87,7 @@ on_both_engines! {
         assert_eq!(join(&paddock.client, "/organization/invite/", &code, "mia").await.status, 201);
     }
 
-    async fn a_code_is_taken_from_body_query_or_bearer(engine: Engine) {
+    async fn invite_code_is_accepted_in_body_query_or_bearer(engine: Engine) {
         let (paddock, ann) = start(engine).await;
         let anybody = &paddock.client;
         let path = "/organization/invite/";
@@ -108,7 +108,7 @@ on_both_engines! {
         assert_eq!(join(anybody, path, "no such code", "x").await.status, 404);
     }
 
-    async fn a_redemption_that_fails_leaves_the_code_open(engine: Engine) {
+    async fn failed_redemption_leaves_the_invite_active(engine: Engine) {
         let (paddock, ann) = start(engine).await;
         let code = ann.patch("/organization/invite/", json!({})).await.text("code");
         assert_eq!(join(&paddock.client, "/organization/invite/", &code, "ANN").await.status, 409);
@@ -122,7 +122,7 @@ async fn join(client: &Client, path: &str, code: &str, name: &str) -> Answer {
     client.post(path, json!({"code": code, "username": name, "password": "x"})).await
 }
 
-/// Active, expired, used by whom; both families say the same.
+/// `active`, `expired` and `used_by`; both APIs return the same.
 async fn status(anybody: &Client, code: &str) -> (bool, bool, Value) {
     let kargo = anybody.get(&format!("/organization/invite/?code={code}")).await.expect(200);
     let platform = anybody.post("/api/v1/invites/check", json!({"code": code})).await.expect(200);

@@ -1,4 +1,4 @@
-//! Signing in and out.
+//! Login and logout.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::calls;
 use crate::world::{World, names_field, start};
 
 on_both_engines! {
-    async fn a_token_works_until_its_end(engine: Engine) {
+    async fn token_is_valid_until_it_expires(engine: Engine) {
         let (paddock, ann) = start(engine).await;
         assert_eq!(ann.get("/api/v1/users/me").await.expect(200)["username"], "ann");
         paddock.clock.advance(Duration::from_hours(24) - Duration::from_mins(5));
@@ -18,7 +18,7 @@ on_both_engines! {
         ann.get("/api/v1/users/me").await.expect(401);
     }
 
-    async fn the_same_name_in_another_case_is_the_same_user(engine: Engine) {
+    async fn usernames_ignore_case(engine: Engine) {
         let paddock = TestPaddock::start(engine).await;
         paddock.owner("Zoë").await;
         let zoe = paddock.sign_in(" zOË ", "secret").await;
@@ -31,7 +31,7 @@ on_both_engines! {
         assert_eq!((taken.status, &taken.json["errors"][0]["field"]), (409, &json!("name")));
     }
 
-    async fn logout_ends_this_token_at_once_and_no_other(engine: Engine) {
+    async fn logout_revokes_only_its_own_token(engine: Engine) {
         let (paddock, ann) = start(engine).await;
         let elsewhere = paddock.sign_in("ann", "secret").await;
         for client in [&ann, &elsewhere] {
@@ -43,7 +43,7 @@ on_both_engines! {
         elsewhere.get("/user/").await.expect(200);
     }
 
-    async fn nobody_slips_in_while_a_token_ends(engine: Engine) {
+    async fn revoked_token_is_rejected_under_concurrency(engine: Engine) {
         let paddock = TestPaddock::start(engine).await;
         paddock.owner("ann").await;
         for _ in 0..10 {
@@ -55,7 +55,7 @@ on_both_engines! {
         }
     }
 
-    async fn a_new_password_ends_all_sign_ins_with_the_old_one(engine: Engine) {
+    async fn password_change_ends_all_sessions(engine: Engine) {
         let (paddock, ann) = start(engine).await;
         let elsewhere = paddock.sign_in("ann", "secret").await;
         elsewhere.get("/user/").await.expect(200);
@@ -73,11 +73,11 @@ on_both_engines! {
         paddock.sign_in("ann", "new").await.get("/user/").await.expect(200);
     }
 
-    async fn basic_works_on_every_kargo_call(engine: Engine) {
+    async fn basic_authentication_works_on_every_kargo_endpoint(engine: Engine) {
         let world = World::new(engine).await;
         let anybody = &world.paddock.client;
         let all = calls::all(&world.ours);
-        let users = all.iter().filter(|call| call.is_users() && !call.is_admins());
+        let users = all.iter().filter(|call| call.is_for_users() && !call.is_for_admins());
         for call in users.filter(|call| call.method == "GET" && !call.needs_query()) {
             basic(anybody, &call.path, "ann", "secret", 200).await;
         }
@@ -89,7 +89,7 @@ on_both_engines! {
         basic(anybody, "/cluster/", "a\0b", "secret", 401).await;
     }
 
-    async fn a_wrong_sign_in_does_not_tell_who_exists(engine: Engine) {
+    async fn failed_login_does_not_reveal_whether_a_user_exists(engine: Engine) {
         let paddock = TestPaddock::start(engine).await;
         paddock.owner("ann").await;
         let long = "x".repeat(10_000);
@@ -106,7 +106,7 @@ on_both_engines! {
         assert_eq!(said.len(), 1, "{said:?}");
     }
 
-    async fn a_setting_raises_the_least_length_of_passwords(engine: Engine) {
+    async fn minimum_password_length_is_configurable(engine: Engine) {
         let api = api::Settings { password_min: 10, ..api::Settings::default() };
         let paddock = TestPaddock::start_with(engine, TestSettings { api, ..Default::default() }).await;
         let user = |password: &str| json!({"username": "ann", "password": password});
@@ -121,7 +121,7 @@ on_both_engines! {
         names_field(&ann.patch("/api/v1/users/me", change).await, "password", "short");
     }
 
-    async fn any_password_that_is_not_empty_is_accepted_by_default(engine: Engine) {
+    async fn non_empty_password_is_accepted_by_default(engine: Engine) {
         let paddock = TestPaddock::start(engine).await;
         for (i, password) in [" ", "x", "pass:word", "\u{0}\u{1b}", "日本語"].iter().enumerate() {
             let user = json!({"username": format!("user{i}"), "password": password});

@@ -1,4 +1,4 @@
-//! The APIs as their callers see them: a whole server, on both databases.
+//! The APIs over HTTP: a complete server, on both databases.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
@@ -15,7 +15,7 @@ mod cluster_provider;
 mod concurrency;
 mod deployment;
 mod environment;
-mod environment_ask;
+mod environment_command;
 mod environment_plan;
 mod event;
 mod explain;
@@ -35,6 +35,7 @@ mod fleet_wire;
 mod golden;
 mod graph;
 mod idempotency;
+mod image;
 mod instance;
 mod invite;
 mod login;

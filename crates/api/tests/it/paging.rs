@@ -1,4 +1,4 @@
-//! Lists in parts, stable while rows are added.
+//! Paging, stable while rows are added.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use testing::{Client, on_both_engines};
 use crate::world::{ids, start_still};
 
 on_both_engines! {
-    async fn pages_by_number_stay_as_they_are_while_rows_are_added(engine: Engine) {
+    async fn numbered_pages_are_stable_while_rows_are_added(engine: Engine) {
         let (_paddock, ann) = start_still(engine).await;
         let made = make(&ann, 7).await;
         let mut seen = Vec::new();
@@ -22,18 +22,18 @@ on_both_engines! {
         assert_eq!(seen[..7], made[..]);
         let beyond = ann.get("/cluster/?page=1000000&offset=1000").await.expect(200);
         assert_eq!((&beyond["items"], &beyond["total"]), (&json!([]), &json!(11)));
-        // What is left out has a default, as is what is empty.
+        // Omitted and empty parameters have defaults.
         assert_eq!(ann.get("/cluster/?page=&offset=").await.expect(200)["offset"], 20);
     }
 
-    async fn parts_by_key_show_each_row_once_while_rows_come_and_go(engine: Engine) {
+    async fn cursor_paging_returns_each_row_once_under_changes(engine: Engine) {
         let (_paddock, ann) = start_still(engine).await;
         let made = make(&ann, 9).await;
         let (mut seen, mut after) = (Vec::new(), String::new());
         loop {
             let part = ann.get(&format!("/api/v1/clusters?limit=2{after}")).await.expect(200);
             seen.extend(ids(&part["items"]));
-            // Something before and something after the reader's place changes.
+            // Changes before and after the reader's position.
             ann.delete(&format!("/api/v1/clusters/{}", seen[0])).await.expect(202);
             if seen.len() < 9 {
                 make(&ann, 1).await;
@@ -45,7 +45,7 @@ on_both_engines! {
         assert_eq!(seen.iter().collect::<BTreeSet<_>>().len(), seen.len());
     }
 
-    async fn every_list_goes_on_with_after(engine: Engine) {
+    async fn every_list_is_paged_with_after(engine: Engine) {
         let (paddock, ann) = start_still(engine).await;
         let admin = paddock.admin().await;
         make(&ann, 3).await;
@@ -63,11 +63,11 @@ on_both_engines! {
         ] {
             let whole = ids(&client.get(&format!("/api/v1/{list}")).await.expect(200)["items"]);
             assert!(whole.len() >= 2, "{list}");
-            assert_eq!(in_parts(client, list, 1).await, whole, "{list}");
+            assert_eq!(all_pages(client, list, 1).await, whole, "{list}");
         }
     }
 
-    async fn the_last_part_says_that_it_is_the_last(engine: Engine) {
+    async fn last_page_has_no_next(engine: Engine) {
         let (_paddock, ann) = start_still(engine).await;
         make(&ann, 4).await;
         for (limit, has_more) in [(1, true), (3, true), (4, false), (5, false), (1000, false)] {
@@ -82,8 +82,8 @@ on_both_engines! {
     }
 }
 
-/// The ids of a whole list, read in parts of this many.
-pub(crate) async fn in_parts(client: &Client, list: &str, limit: usize) -> Vec<String> {
+/// IDs of a whole list, read in pages of this size.
+pub(crate) async fn all_pages(client: &Client, list: &str, limit: usize) -> Vec<String> {
     let (mut parts, mut after) = (Vec::new(), String::new());
     loop {
         let part = client.get(&format!("/api/v1/{list}?limit={limit}{after}")).await.expect(200);

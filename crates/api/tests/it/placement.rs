@@ -1,18 +1,18 @@
-//! Who goes first, who waits and why, who yields.
+//! Placement: order, reasons of pending deployments, and preemption.
 
 use serde_json::{Value, json};
 use testing::{Client, TestPaddock, on_both_engines};
 
-use crate::accounting::adds_up;
+use crate::accounting::assert_consistent;
 use crate::world::{deploy, deploy_running, deployment_path, start, until_shown};
 
 on_both_engines! {
-    async fn higher_priorities_go_first_and_equal_ones_by_age(engine: Engine) {
+    async fn queue_is_ordered_by_priority_then_age(engine: Engine) {
         let (paddock, ann, cluster) = one_cpu(engine).await;
-        let first = deploy_running(&paddock, &ann, wanted(&cluster, 100, None)).await;
+        let first = deploy_running(&paddock, &ann, request(&cluster, 100, None)).await;
         let mut line = Vec::new();
         for priority in [0, 5, -3, 5] {
-            line.push(deploy(&ann, wanted(&cluster, priority, None)).await);
+            line.push(deploy(&ann, request(&cluster, priority, None)).await);
         }
         let mut running = first;
         for next in [1, 3, 0, 2] {
@@ -20,10 +20,10 @@ on_both_engines! {
             paddock.until(&ann, &deployment_path(&line[next]), "status", "running").await;
             running.clone_from(&line[next]);
         }
-        adds_up(&paddock).await;
+        assert_consistent(&paddock).await;
     }
 
-    async fn who_waits_is_told_what_is_short(engine: Engine) {
+    async fn pending_deployment_names_the_shortage(engine: Engine) {
         let (paddock, ann) = start(engine).await;
         let cluster = paddock.cluster(&ann, json!({"cpu": 2, "gpu": 1})).await;
         deploy(&ann, json!({"cluster_id": cluster, "resources": {"cpu": 1, "gpu": 1}})).await;
@@ -40,16 +40,16 @@ on_both_engines! {
             let id = deploy(&ann, json!({"cluster_id": cluster, "resources": request})).await;
             assert_eq!(until_reason(&ann, &id, reason).await["status"], "queued");
         }
-        // What fits goes past those that don't.
+        // A request that fits overtakes those that do not.
         let _id = deploy_running(&paddock, &ann, json!({"cluster_id": cluster, "resources": {"cpu": 1}})).await;
-        adds_up(&paddock).await;
+        assert_consistent(&paddock).await;
     }
 
-    async fn a_lower_priority_yields_and_comes_back(engine: Engine) {
+    async fn lower_priority_is_preempted_and_restarted(engine: Engine) {
         let (paddock, ann, cluster) = one_cpu(engine).await;
         for image in [None, Some("web:1")] {
-            let low = deploy_running(&paddock, &ann, wanted(&cluster, 1, image)).await;
-            let high = deploy_running(&paddock, &ann, wanted(&cluster, 2, image)).await;
+            let low = deploy_running(&paddock, &ann, request(&cluster, 1, image)).await;
+            let high = deploy_running(&paddock, &ann, request(&cluster, 2, image)).await;
             let yielded = paddock.until(&ann, &deployment_path(&low), "status", "preempted").await;
             assert_eq!(yielded["reason_code"], "Preempted");
             let reason = yielded["status_reason"].as_str().unwrap();
@@ -59,34 +59,34 @@ on_both_engines! {
             let event = history["items"].as_array().unwrap().iter().find(of).unwrap();
             assert_eq!(event["data"]["reason_code"], "Preempted", "{event:#}");
             assert_eq!(event["data"]["status_reason"], reason);
-            adds_up(&paddock).await;
+            assert_consistent(&paddock).await;
 
             ann.delete(&deployment_path(&high)).await.expect(202);
             let back = paddock.until(&ann, &deployment_path(&low), "status", "running").await;
             assert!(back["started_at"].is_string());
-            adds_up(&paddock).await;
+            assert_consistent(&paddock).await;
             ann.delete(&deployment_path(&low)).await.expect(202);
-            paddock.until_gone(&ann, &deployment_path(&low)).await;
+            paddock.until_deleted(&ann, &deployment_path(&low)).await;
         }
     }
 
-    async fn equal_priorities_never_yield(engine: Engine) {
+    async fn equal_priority_is_never_preempted(engine: Engine) {
         let (paddock, ann, cluster) = one_cpu(engine).await;
-        let first = deploy(&ann, wanted(&cluster, 7, Some("web:1"))).await;
+        let first = deploy(&ann, request(&cluster, 7, Some("web:1"))).await;
         let runs = paddock.until(&ann, &deployment_path(&first), "status", "running").await;
         for priority in [7, 6] {
-            let id = deploy(&ann, wanted(&cluster, priority, Some("web:1"))).await;
+            let id = deploy(&ann, request(&cluster, priority, Some("web:1"))).await;
             until_reason(&ann, &id, "Waiting for capacity on main: needs 1 cpu; short of 1 cpu.").await;
         }
         assert_eq!(ann.get(&deployment_path(&first)).await.expect(200), runs);
-        adds_up(&paddock).await;
+        assert_consistent(&paddock).await;
     }
 
-    async fn nobody_yields_for_one_that_would_not_fit_anyway(engine: Engine) {
+    async fn no_preemption_without_sufficient_gain(engine: Engine) {
         let (paddock, ann) = start(engine).await;
         let cluster = paddock.cluster(&ann, json!({"cpu": 3})).await;
-        let keeper = deploy(&ann, wanted(&cluster, 9, None)).await;
-        let low = deploy(&ann, wanted(&cluster, 0, None)).await;
+        let keeper = deploy(&ann, request(&cluster, 9, None)).await;
+        let low = deploy(&ann, request(&cluster, 0, None)).await;
         for id in [&keeper, &low] {
             paddock.until(&ann, &deployment_path(id), "status", "running").await;
         }
@@ -94,10 +94,10 @@ on_both_engines! {
         let big = deploy(&ann, body).await;
         until_reason(&ann, &big, "Waiting for capacity on main: needs 3 cpu; short of 2 cpu.").await;
         assert_eq!(ann.get(&deployment_path(&low)).await.expect(200)["status"], "running");
-        adds_up(&paddock).await;
+        assert_consistent(&paddock).await;
     }
 
-    async fn who_does_not_say_where_goes_where_there_is_room(engine: Engine) {
+    async fn unpinned_deployment_goes_to_a_cluster_with_free_capacity(engine: Engine) {
         let (paddock, ann, small) = one_cpu(engine).await;
         let big = paddock.cluster(&ann, json!({"cpu": 4})).await;
         let body = json!({"resources": {"cpu": 2}, "image": "web:1"});
@@ -115,33 +115,33 @@ on_both_engines! {
         let id = deploy(&ann, json!({"resources": {"cpu": 1}})).await;
         let runs = paddock.until(&ann, &deployment_path(&id), "status", "running").await;
         assert_eq!(runs["cluster_id"], small);
-        adds_up(&paddock).await;
+        assert_consistent(&paddock).await;
     }
 
-    async fn another_priority_is_another_place_in_the_queue(engine: Engine) {
+    async fn priority_change_moves_a_deployment_in_the_queue(engine: Engine) {
         let (paddock, ann, cluster) = one_cpu(engine).await;
-        let running = deploy_running(&paddock, &ann, wanted(&cluster, 10, None)).await;
-        let older = deploy(&ann, wanted(&cluster, 0, None)).await;
-        let younger = deploy(&ann, wanted(&cluster, 0, None)).await;
+        let running = deploy_running(&paddock, &ann, request(&cluster, 10, None)).await;
+        let older = deploy(&ann, request(&cluster, 0, None)).await;
+        let younger = deploy(&ann, request(&cluster, 0, None)).await;
         ann.patch(&deployment_path(&younger), json!({"priority": 5})).await.expect(200);
         ann.delete(&deployment_path(&running)).await.expect(202);
         paddock.until(&ann, &deployment_path(&younger), "status", "running").await;
-        // High enough, it does not even wait.
+        // With a sufficient priority it starts immediately.
         ann.patch(&deployment_path(&older), json!({"priority": 6})).await.expect(200);
         paddock.until(&ann, &deployment_path(&older), "status", "running").await;
         paddock.until(&ann, &deployment_path(&younger), "status", "preempted").await;
-        // And one that runs may sink below one that waits.
+        // A running deployment may sink below a pending one.
         ann.patch(&deployment_path(&older), json!({"priority": 4})).await.expect(200);
         paddock.until(&ann, &deployment_path(&younger), "status", "running").await;
-        adds_up(&paddock).await;
+        assert_consistent(&paddock).await;
     }
 
-    async fn only_as_many_yield_as_are_needed(engine: Engine) {
+    async fn only_the_needed_victims_are_preempted(engine: Engine) {
         let (paddock, ann) = start(engine).await;
         let cluster = paddock.cluster(&ann, json!({"cpu": 4})).await;
         let mut running = Vec::new();
         for priority in [3, 1, 2, 1] {
-            let id = deploy_running(&paddock, &ann, wanted(&cluster, priority, Some("web:1"))).await;
+            let id = deploy_running(&paddock, &ann, request(&cluster, priority, Some("web:1"))).await;
             running.push(id);
         }
         let body = json!({"cluster_id": cluster, "resources": {"cpu": 2}, "priority": 9});
@@ -149,24 +149,24 @@ on_both_engines! {
         for (id, status) in running.iter().zip(["running", "preempted", "running", "preempted"]) {
             paddock.until(&ann, &deployment_path(id), "status", status).await;
         }
-        adds_up(&paddock).await;
+        assert_consistent(&paddock).await;
     }
 }
 
-/// Asks again until the reason begins so; the whole deployment then.
+/// Polls until the reason starts with `start`. Returns the deployment.
 pub(crate) async fn until_reason(client: &Client, id: &str, start: &str) -> Value {
     let begins = |now: &Value| now["status_reason"].as_str().unwrap().starts_with(start);
     until_shown(client, &deployment_path(id), begins).await
 }
 
-/// A server, ann, and her cluster of one cpu.
+/// Starts a server with ann and her cluster of one cpu.
 async fn one_cpu(engine: testing::Engine) -> (TestPaddock, Client, String) {
     let (paddock, ann) = start(engine).await;
     let cluster = paddock.cluster(&ann, json!({"cpu": 1})).await;
     (paddock, ann, cluster)
 }
 
-fn wanted(cluster: &str, priority: i64, image: Option<&str>) -> Value {
+fn request(cluster: &str, priority: i64, image: Option<&str>) -> Value {
     let resources = json!({"cpu": 1});
     json!({"cluster_id": cluster, "resources": resources, "priority": priority, "image": image})
 }

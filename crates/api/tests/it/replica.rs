@@ -1,17 +1,17 @@
-//! Several servers on one PostgreSQL.
+//! Several servers on one PostgreSQL database.
 
 use std::time::Duration;
 
 use serde_json::json;
 use testing::{Client, Engine, TestPaddock, TestSettings};
 
-use crate::accounting::adds_up;
+use crate::accounting::assert_consistent;
 use crate::concurrency::at_once;
 use crate::sse::Stream;
 use crate::world::deployment_path;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_one_makes_the_other_shows_at_once() {
+async fn created_object_is_visible_on_the_other_replica() {
     let (paddock, replica) = TestPaddock::start_two(Engine::Postgres).await;
     let here = paddock.owner("ann").await;
     let there = at(&replica.client, &here);
@@ -21,12 +21,12 @@ async fn what_one_makes_the_other_shows_at_once() {
     assert_eq!(there.get(&deployment_path(&id)).await.expect(200)["id"], id);
     paddock.until(&there, &deployment_path(&id), "status", "running").await;
     there.delete(&deployment_path(&id)).await.expect(202);
-    paddock.until_gone(&here, &deployment_path(&id)).await;
-    adds_up(&paddock).await;
+    paddock.until_deleted(&here, &deployment_path(&id)).await;
+    assert_consistent(&paddock).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stream_at_one_shows_what_happens_at_the_other() {
+async fn stream_shows_events_of_the_other_replica() {
     let (paddock, replica) = TestPaddock::start_two(Engine::Postgres).await;
     let here = paddock.owner("ann").await;
     let there = at(&replica.client, &here);
@@ -41,7 +41,7 @@ async fn a_stream_at_one_shows_what_happens_at_the_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_token_that_ends_at_one_ends_at_the_other() {
+async fn logout_takes_effect_on_the_other_replica() {
     let (paddock, replica) = TestPaddock::start_two(Engine::Postgres).await;
     paddock.owner("ann").await;
     for _ in 0..3 {
@@ -60,7 +60,7 @@ async fn a_token_that_ends_at_one_ends_at_the_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_that_start_at_once_on_an_empty_database_both_work() {
+async fn replicas_can_start_concurrently_on_an_empty_database() {
     for _ in 0..3 {
         let (paddock, replica) = TestPaddock::start_two(Engine::Postgres).await;
         for client in [&paddock.client, &replica.client] {
@@ -73,7 +73,7 @@ async fn two_that_start_at_once_on_an_empty_database_both_work() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_that_work_on_one_queue_never_give_capacity_out_twice() {
+async fn replicas_never_allocate_capacity_twice() {
     let (paddock, replica) = TestPaddock::start_two(Engine::Postgres).await;
     let here = paddock.owner("ann").await;
     let there = at(&replica.client, &here);
@@ -93,14 +93,14 @@ async fn two_that_work_on_one_queue_never_give_capacity_out_twice() {
     });
     let answers = answers.await;
     assert!(answers.iter().all(|answer| answer.status == 201));
-    adds_up(&paddock).await;
-    let settings = TestSettings { is_still: true, ..TestSettings::default() };
+    assert_consistent(&paddock).await;
+    let settings = TestSettings { api_only: true, ..TestSettings::default() };
     let third = paddock.replica(settings).await;
     let page = at(&third.client, &here).get("/deployment/?offset=1000").await.expect(200);
     assert_eq!(page["total"], 80);
 }
 
-/// The same person at another server.
+/// The same user at another server.
 fn at(server: &Client, person: &Client) -> Client {
     server.with_token(person.token().expect("signed in"))
 }
@@ -108,7 +108,7 @@ fn at(server: &Client, person: &Client) -> Client {
 async fn until_refused(client: &Client) {
     let started = base::monotonic();
     while client.get("/user/").await.status != 401 {
-        assert!(started.elapsed() < Duration::from_secs(2), "a token outlives its end");
+        assert!(started.elapsed() < Duration::from_secs(2), "the token is still valid");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Resources: what they are made of, what they say, and what nobody may see of them.
+//! Resources: objects, logs, and hidden values.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use testing::on_both_engines;
 
 use crate::shop::{SHOP, Shop, listed, path, text};
 
-/// What nobody may find.
+/// A value that must never be returned.
 const SECRET: &str = "environment-secret-93be";
 
 const WEB: &str = "
@@ -29,11 +29,11 @@ resources:
 ";
 
 on_both_engines! {
-    async fn a_resource_is_shown_with_what_was_made_for_it(engine: Engine) {
+    async fn resource_links_to_its_object(engine: Engine) {
         let shop = Shop::start(engine).await;
         shop.paddock.cluster(&shop.ann, json!({"cpu": 4})).await;
         shop.publish(WEB).await.expect(201);
-        shop.probe.held().insert("http://mine.local/health".into(), 200);
+        shop.probe.state().insert("http://mine.local/health".into(), 200);
         let body = json!({"name": "mine", "templates": ["web@1"]});
         let id = shop.ann.post("/api/v1/environments", body).await.text("id");
         let now = shop.until(&id, "deployed").await;
@@ -49,7 +49,7 @@ on_both_engines! {
         let all = listed(&shop.ann, "resources").await;
         assert_eq!((all.len(), &all[0]["environment_id"]), (2, &json!(id)));
 
-        // Values of environment variables are nowhere but in the deployment itself.
+        // Values of environment variables appear only in the deployment itself.
         assert_eq!(web["with"]["env"], json!({"PASSPHRASE": "(not shown)", "BASE": "{{ base.path }}"}));
         for seen in [&web, &now, &json!(all), &json!(shop.log().await)] {
             assert!(!seen.to_string().contains(SECRET), "{seen:#}");
@@ -58,7 +58,7 @@ on_both_engines! {
             let (_, log) = text(&shop.ann, &format!("{}/resources/{name}/logs", path(&id)), "*/*").await;
             assert!(!log.contains(SECRET), "{log}");
         }
-        // Nothing of it is there for others.
+        // Other organizations cannot see it.
         let zoe = shop.paddock.owner("zoe").await;
         zoe.get(&by_id).await.expect(404);
         zoe.get(&format!("{}/resources/web", path(&id))).await.expect(404);
@@ -68,25 +68,25 @@ on_both_engines! {
         shop.ann.delete(&path(&id)).await.expect(202);
         shop.until(&id, "destroyed").await;
         shop.ann.get(&by_id).await.expect(404);
-        shop.paddock.until_gone(&shop.ann, href).await;
+        shop.paddock.until_deleted(&shop.ann, href).await;
     }
 
-    async fn what_was_said_can_be_read_and_followed(engine: Engine) {
+    async fn resource_logs_can_be_read_and_followed(engine: Engine) {
         let shop = Shop::open(engine).await;
-        shop.executor.held().refuses.insert("settings".into());
+        shop.executor.state().refuses.insert("settings".into());
         let id = shop.create(json!({"size": 1})).await;
         let logs = |name: &str, query: &str| format!("{}/resources/{name}/logs{query}", path(&id));
         shop.until(&id, "failed").await;
         let (kind, said) = text(&shop.ann, &logs("settings", ""), "text/plain").await;
         assert_eq!(kind, "text/plain; charset=utf-8");
         assert!(said.contains("it says no to settings\n"), "{said}");
-        // What waits in vain says nothing, and does not keep its reader.
+        // A blocked resource has no log and does not block its reader.
         let (_, nothing) = text(&shop.ann, &logs("part-0", "?follow=true"), "*/*").await;
         assert_eq!(nothing, "");
 
-        shop.executor.held().refuses.clear();
-        shop.executor.held().slowness = 5;
-        shop.ask(&id, "retry", json!(null)).await.expect(202);
+        shop.executor.state().refuses.clear();
+        shop.executor.state().running_polls = 5;
+        shop.command(&id, "retry", json!(null)).await.expect(202);
         let (kind, followed) = text(&shop.ann, &logs("settings", "?follow=true"), "application/x-ndjson").await;
         assert_eq!(kind, "application/x-ndjson");
         let lines: Vec<Value> = followed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -109,17 +109,17 @@ on_both_engines! {
             shop.ann.get(&format!("{}/resources/{nobody}", path(&id))).await.expect(404);
         }
 
-        // The log stays when the resource is gone.
-        shop.executor.held().slowness = 0;
+        // The log is retained after the resource is destroyed.
+        shop.executor.state().running_polls = 0;
         shop.ann.delete(&path(&id)).await.expect(202);
         shop.until(&id, "destroyed").await;
         let (_, said) = text(&shop.ann, &logs("settings", "?follow=true"), "*/*").await;
         assert!(said.contains("settings is made"), "{said}");
     }
 
-    async fn a_follower_hears_the_end_when_the_server_stops(engine: Engine) {
+    async fn log_stream_ends_when_the_server_stops(engine: Engine) {
         let shop = Shop::open(engine).await;
-        shop.executor.held().slowness = u32::MAX;
+        shop.executor.state().running_polls = u32::MAX;
         let id = shop.create(json!({"size": 0})).await;
         shop.until_resource(&id, "base", "applying").await;
         let path = format!("{}/resources/base/logs?follow=true", path(&id));
@@ -132,7 +132,7 @@ on_both_engines! {
         end.await.expect("the stream ends with the server");
     }
 
-    async fn a_template_can_be_published_again_after_all_is_gone(engine: Engine) {
+    async fn template_can_be_republished_after_deletion(engine: Engine) {
         let shop = Shop::open(engine).await;
         let id = shop.deployed(json!({"size": 0})).await;
         shop.ann.delete(&path(&id)).await.expect(202);

@@ -1,4 +1,4 @@
-//! `GET /api/v1/fleet/scaling`, and what foreign agents shall keep warm.
+//! `GET /api/v1/fleet/scaling`, and placeholders of third-party agents.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use model::scaling::{Host, Pool};
 use serde_json::json;
 use testing::{Client, Engine, TestPaddock, TestSettings, on_both_engines, pools};
 
-use crate::fleet_mock::{Mock, ask, kafka_path, state};
+use crate::fleet_mock::{Mock, kafka_path, request_kafka, state};
 use crate::service::raw;
 use crate::world::{deploy_running, until_shown};
 
@@ -16,8 +16,8 @@ async fn start(engine: Engine, pools: Vec<Pool>) -> TestPaddock {
     TestPaddock::start_with(engine, TestSettings { pools, ..TestSettings::default() }).await
 }
 
-/// Clusters with agents of the fleet managers' kind, two units each, of which one is kept warm.
-fn foreign() -> Pool {
+/// Pool of clusters with fleetshard-compatible agents, two units each, one of them reserved.
+fn third_party_pool() -> Pool {
     let mut pool = pools::pool("west", [("kafka.standard", 2)], 2);
     pool.template.provider = Provider::Agent;
     (pool.template.cloud_provider, pool.template.region) = ("aws".into(), "us-east-1".into());
@@ -28,33 +28,33 @@ fn foreign() -> Pool {
     pool
 }
 
-/// The cluster of a pool, once there is one.
-async fn made(admin: &Client) -> String {
+/// Waits for the cluster of a pool.
+async fn pool_cluster(admin: &Client) -> String {
     let list = "/api/v1/clusters?name=west-1";
     let found = until_shown(admin, list, |page| page["items"][0].is_object()).await;
     found["items"][0]["id"].as_str().unwrap().to_owned()
 }
 
 on_both_engines! {
-    async fn a_foreign_agent_keeps_what_is_reserved_and_an_instance_finds_its_cluster(engine: Engine) {
-        let paddock = start(engine, vec![foreign()]).await;
+    async fn third_party_agent_gets_placeholders_and_instance_is_placed(engine: Engine) {
+        let paddock = start(engine, vec![third_party_pool()]).await;
         let (admin, ann) = (paddock.admin().await, paddock.owner("ann").await);
-        // Somebody waits for units that no cluster has, and the pool makes one that will have some.
-        let id = ask(&ann, "events").await;
-        let cluster = made(&admin).await;
+        // A pending request for units that no cluster has makes the pool grow.
+        let id = request_kafka(&ann, "events").await;
+        let cluster = pool_cluster(&admin).await;
         let about = format!("/api/v1/clusters/{cluster}");
         paddock.until(&admin, &about, "status", "waiting_for_agent").await;
         let token = admin.post(&format!("{about}/token"), json!({})).await.text("token");
         let mock = Mock { client: paddock.client.with_token(&token), cluster };
-        assert_eq!(mock.items().await, Vec::<serde_json::Value>::new(), "it is not ready");
-        let mut works = state("True", 2);
-        let mut older = works["strimzi"][0].clone();
+        assert_eq!(mock.items().await, Vec::<serde_json::Value>::new(), "the cluster is not ready");
+        let mut ready_status = state("True", 2);
+        let mut older = ready_status["strimzi"][0].clone();
         older["version"] = json!("strimzi-cluster-operator.v0.25.0-9");
         let mut broken = older.clone();
         (broken["version"], broken["ready"]) =
             (json!("strimzi-cluster-operator.v0.27.0-1"), json!(false));
-        works["strimzi"].as_array_mut().unwrap().extend([older, broken]);
-        mock.state(works.clone()).await.expect(204);
+        ready_status["strimzi"].as_array_mut().unwrap().extend([older, broken]);
+        mock.state(ready_status.clone()).await.expect(204);
         paddock.until(&admin, &about, "status", "ready").await;
         let reserved = |items: Vec<serde_json::Value>| -> BTreeMap<String, serde_json::Value> {
             let named = items.into_iter().map(|one| (one["id"].as_str().unwrap().to_owned(), one));
@@ -77,27 +77,27 @@ on_both_engines! {
             "kafka": "3.9.0", "strimzi": "strimzi-cluster-operator.v0.26.0-4", "kafkaIbp": "3.9",
         });
         assert_eq!(one["spec"]["versions"], versions);
-        // What is said of them is taken, and changes nothing.
-        mock.say(names[0], json!({"conditions": [{"type": "Ready", "status": "False"}]})).await;
+        // Reports about placeholders are accepted and have no effect.
+        mock.report(names[0], json!({"conditions": [{"type": "Ready", "status": "False"}]})).await;
         paddock.until(&ann, &kafka_path(&id), "status", "provisioning").await;
-        // A cluster that can run nothing has nothing in reserve, and that is no error.
+        // A cluster without versions has no placeholders, which is no error.
         let mut nothing = state("True", 2);
         nothing["strimzi"] = json!([]);
         mock.state(nothing).await.expect(204);
         assert!(reserved(mock.items().await).is_empty());
-        mock.state(works.clone()).await.expect(204);
+        mock.state(ready_status.clone()).await.expect(204);
         assert_eq!(reserved(mock.items().await).len(), 2);
-        // Neither has one that is not ready any more.
-        works["conditions"][0]["status"] = json!("False");
+        // Neither has one that is no longer ready.
+        ready_status["conditions"][0]["status"] = json!("False");
         for _ in 0..3 {
-            mock.state(works.clone()).await.expect(204);
+            mock.state(ready_status.clone()).await.expect(204);
         }
         paddock.until(&admin, &about, "status", "waiting_for_agent").await;
         assert!(reserved(mock.items().await).is_empty());
-        testing::check_books(paddock.db()).await;
+        testing::check_ledgers(paddock.db()).await;
     }
 
-    async fn an_administrator_sees_what_is_decided_and_why(engine: Engine) {
+    async fn administrator_sees_scaling_decisions_and_reasons(engine: Engine) {
         let paddock = start(engine, vec![pools::pool("east", [("cpu", 4)], 1)]).await;
         let (admin, ann) = (paddock.admin().await, paddock.owner("ann").await);
         ann.get("/api/v1/fleet/scaling").await.expect(403);
@@ -109,8 +109,8 @@ on_both_engines! {
         let pool = until_shown(&admin, "/api/v1/fleet/scaling", waits).await["items"][0].clone();
         assert_eq!(pool["name"], "east");
         assert_eq!(pool["decision"], "stay");
-        let reason = "Would grow, because 1 waits for 3 cpu that no cluster has; \
-                      but there are 1 clusters, and at most 1 may be.";
+        let reason = "Scale-up blocked by `at_most`: 1 of 1 clusters exist; \
+                      1 pending workload needs 3 cpu.";
         assert_eq!(pool["reason"], reason);
         assert_eq!(pool["clusters"], json!({"ready": 1}));
         assert_eq!((&pool["used"], &pool["free"]), (&json!({"cpu": 3}), &json!({"cpu": 1})));
@@ -120,15 +120,15 @@ on_both_engines! {
         let (_, _, metrics) = raw(&admin, "GET", "/metrics").await;
         let series = "paddock_pool_clusters{pool=\"east\",status=\"ready\"} 1";
         assert!(metrics.contains(series), "{metrics}");
-        // What was made by the pool is everybody's, and its event tells why.
+        // The pool's cluster is shared, and its event has the reason.
         let events = admin.get("/api/v1/events?type=pool.grown").await.json;
         let told = &events["items"][0]["data"];
-        assert_eq!(told["reason"], "One more cluster, because 1 waits for 3 cpu that no cluster has.");
+        assert_eq!(told["reason"], "Scaling up: 1 pending workload needs 3 cpu.");
         let events = ann.get("/api/v1/events?type=pool.grown").await.json;
         assert_eq!(events["items"], json!([]));
     }
 
-    async fn without_pools_there_is_nothing_to_see(engine: Engine) {
+    async fn scaling_list_is_empty_without_pools(engine: Engine) {
         let paddock = start(engine, Vec::new()).await;
         let admin = paddock.admin().await;
         assert_eq!(admin.get("/api/v1/fleet/scaling").await.json, json!({"items": []}));

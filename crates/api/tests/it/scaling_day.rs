@@ -1,5 +1,5 @@
-//! A day of a region: demand comes through the API and goes, clusters come and go, and the books are
-//! right all along. The clock is the test's; the whole server runs.
+//! One day of a region: demand rises and falls through the API, clusters are added and removed, and
+//! the accounting stays consistent. The test controls the clock; the complete server runs.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,15 +7,15 @@ use std::time::Duration;
 use model::event::Actor;
 use serde_json::{Value, json};
 use store::pool;
-use testing::{Client, Dice, Engine, TestPaddock, TestSettings, check_books, pools};
+use testing::{Client, Engine, Rng, TestPaddock, TestSettings, check_ledgers, pools};
 
-/// How far the clock is turned between two looks.
+/// Time between two steps.
 const STEP: Duration = Duration::from_mins(30);
 const STEPS: u64 = 24 * 2;
-/// What is wanted at the top of the day, in cpu: a little more than 50 clusters have.
+/// Peak demand in cpu: slightly more than 50 clusters have.
 const PEAK: i64 = 420;
 
-/// How much is wanted: nothing, up in the morning, down in the evening, nothing.
+/// Demand curve: zero, rising in the morning, falling in the evening, zero.
 fn curve(step: u64) -> i64 {
     let step = i64::try_from(step).unwrap();
     match step {
@@ -30,8 +30,8 @@ struct Region {
     paddock: TestPaddock,
     user: Client,
     admin: Client,
-    dice: Dice,
-    /// Until which step each deployment is wanted, and how much it asks for.
+    rng: Rng,
+    /// End step and request of each deployment.
     wanted: BTreeMap<String, (u64, i64)>,
     most: usize,
 }
@@ -46,7 +46,7 @@ impl Region {
         settings.api.token_life = Duration::from_hours(72);
         let paddock = TestPaddock::start_with(Engine::Sqlite, settings).await;
         let (user, admin) = (paddock.owner("acme").await, paddock.admin().await);
-        Self { paddock, user, admin, dice: Dice::roll(), wanted: BTreeMap::new(), most: 0 }
+        Self { paddock, user, admin, rng: Rng::from_env(), wanted: BTreeMap::new(), most: 0 }
     }
 
     async fn step(&mut self, step: u64) {
@@ -59,21 +59,21 @@ impl Region {
         }
         let mut asked: i64 = self.wanted.values().map(|(_, cpu)| cpu).sum();
         while asked < curve(step) {
-            let cpu = 1 + i64::try_from(self.dice.below(4)).unwrap();
+            let cpu = 1 + i64::try_from(self.rng.below(4)).unwrap();
             let mut body = json!({"name": format!("at-{step}"), "resources": {"cpu": cpu}});
-            if self.dice.one_in(2) {
+            if self.rng.one_in(2) {
                 body["image"] = json!("registry/web:1");
             }
             let id = self.user.post("/api/v1/deployments", body).await.text("id");
-            self.wanted.insert(id, (step + 2 + self.dice.below(3), cpu));
+            self.wanted.insert(id, (step + 2 + self.rng.below(3), cpu));
             asked += cpu;
         }
-        self.rest().await;
+        self.settle().await;
     }
 
-    /// Waits until nothing changes any more, and checks the books on the way.
-    async fn rest(&mut self) {
-        // Who has only just come is not believed yet.
+    /// Waits until nothing changes any more, and checks consistency meanwhile.
+    async fn settle(&mut self) {
+        // New requests are not considered yet.
         self.paddock.clock.advance(Duration::from_secs(1));
         let (mut last, mut quiet) = (Value::Null, 0);
         for _ in 0..600 {
@@ -83,10 +83,9 @@ impl Region {
             tokio::time::sleep(Duration::from_millis(20)).await;
             let now = self.pool().await;
             let clusters = now["clusters"].as_object().unwrap();
-            // Who still waits does so for a reason: all 50 are there, or it is too soon after a removal.
+            // Pending requests have a reason: all 50 clusters exist, or a removal was too recent.
             let reason = now["reason"].as_str().unwrap();
-            let is_held_back =
-                reason.contains("at most 50") || reason.contains("a short while ago");
+            let is_held_back = reason.contains("blocked by `at_most`") || reason.contains("cool");
             let queue = self.user.get("/api/v1/queue").await.json;
             let is_calm = clusters.keys().all(|status| status == "ready")
                 && (queue["items"] == json!([]) || is_held_back);
@@ -96,17 +95,17 @@ impl Region {
                 break;
             }
         }
-        assert_eq!(quiet, 3, "it does not come to rest: {last:#}");
+        assert_eq!(quiet, 3, "does not settle: {last:#}");
         let there = last["clusters"]["ready"].as_u64().unwrap_or(0);
         self.most = self.most.max(usize::try_from(there).unwrap());
-        check_books(self.paddock.db()).await;
+        check_ledgers(self.paddock.db()).await;
     }
 
     async fn pool(&self) -> Value {
         self.admin.get("/api/v1/fleet/scaling").await.json["items"][0].clone()
     }
 
-    /// When clusters were made (true) and removed.
+    /// Times when clusters were added (true) and removed.
     async fn changes(&self) -> Vec<(model::Time, bool)> {
         let events = self.admin.get("/api/v1/events?kind=pool&limit=1000").await.json;
         let events = events["items"].as_array().unwrap().clone();
@@ -119,7 +118,7 @@ impl Region {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_region_grows_from_0_to_50_clusters_and_back_without_a_flap_or_oversubscription() {
+async fn region_scales_from_0_to_50_clusters_and_back_without_flapping() {
     let mut region = Region::start().await;
     for step in 0..STEPS {
         region.step(step).await;
@@ -129,12 +128,12 @@ async fn a_region_grows_from_0_to_50_clusters_and_back_without_a_flap_or_oversub
     assert_eq!(end["clusters"], json!({}), "{end:#}");
     let changes = region.changes().await;
     let made = changes.iter().filter(|(_, grown)| *grown).count();
-    assert_eq!(changes.len(), 2 * made, "what was made was removed");
+    assert_eq!(changes.len(), 2 * made, "every added cluster was removed");
     let turns: Vec<_> = changes.windows(2).filter(|pair| pair[0].1 != pair[1].1).collect();
     for pair in &turns {
         assert!(pair[1].0.since(pair[0].0) >= Duration::from_mins(10), "a flap: {pair:?}");
     }
-    eprintln!("{made} clusters were made and removed, in {} turns", turns.len());
-    // Demand turns once. By chance much may end at once in the morning, too.
+    eprintln!("{made} clusters were added and removed, in {} turns", turns.len());
+    // Demand turns once; in the morning many deployments may end together by chance.
     assert!(turns.len() <= 3, "{turns:?}");
 }

@@ -1,4 +1,4 @@
-//! Search as callers see it: whose things are found, in which order, and what is refused.
+//! Search over the API: isolation, ranking, and invalid queries.
 
 use serde_json::{Value, json};
 use testing::{Client, on_both_engines};
@@ -21,7 +21,7 @@ async fn deployment(client: &Client, name: &str) -> String {
 }
 
 on_both_engines! {
-    async fn what_was_just_made_is_found_with_all_there_is_to_know(engine: Engine) {
+    async fn created_object_is_found_immediately(engine: Engine) {
         let (paddock, ann) = start(engine).await;
         let id = deployment(&ann, "web-shop").await;
         let items = found(&ann, "q=webshpo").await;
@@ -37,11 +37,11 @@ on_both_engines! {
         assert_eq!(found(&ann, "q=web-shop").await[0]["score"], 1.0);
 
         ann.delete(&format!("/api/v1/deployments/{id}")).await;
-        paddock.until_gone(&ann, &format!("/api/v1/deployments/{id}")).await;
+        paddock.until_deleted(&ann, &format!("/api/v1/deployments/{id}")).await;
         assert_eq!(names(&ann, "q=web-shop").await, [""; 0]);
     }
 
-    async fn order_kind_and_limit(engine: Engine) {
+    async fn search_results_are_ranked_filtered_and_limited(engine: Engine) {
         let (_paddock, ann) = start(engine).await;
         for name in ["shop-2", "old", "shop", "shops", "shpo"] {
             deployment(&ann, name).await;
@@ -54,7 +54,7 @@ on_both_engines! {
         assert_eq!(names(&ann, "q=ann&kind=user").await, ["ann"]);
     }
 
-    async fn nobody_finds_what_belongs_to_others(engine: Engine) {
+    async fn search_excludes_other_organizations(engine: Engine) {
         let world = World::new(engine).await;
         let theirs = &world.theirs;
         let ids = [
@@ -68,7 +68,7 @@ on_both_engines! {
             assert_eq!(seen[0]["id"], id.as_str());
             world.zoe.get(seen[0]["href"].as_str().unwrap()).await.expect(200);
         }
-        // Invites are nobody's to find: not even by id.
+        // Invites are never found, not even by ID.
         assert_eq!(found(&world.zoe, &format!("q={}", theirs.invite)).await, [] as [Value; 0]);
         for query in ["q=zoe", "q=main", "q=mine", "q=web", "q=kafka"] {
             for item in found(&world.ann, query).await {
@@ -80,7 +80,7 @@ on_both_engines! {
         assert_eq!(names(&world.admin, "q=kafka").await, ["mine", "mine"]);
     }
 
-    async fn bad_queries_are_refused_with_what_is_allowed(engine: Engine) {
+    async fn invalid_search_names_the_allowed_values(engine: Engine) {
         let (paddock, ann) = start(engine).await;
         let long = format!("q={}", "x".repeat(257));
         for (query, field) in [

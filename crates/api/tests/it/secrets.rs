@@ -1,4 +1,4 @@
-//! What must be nowhere but in the one answer that shows it.
+//! Secrets must appear only in the response that returns them.
 
 use serde_json::json;
 use store::{Scope, event};
@@ -6,46 +6,46 @@ use testing::{Client, Engine, TestPaddock, on_both_engines};
 
 use crate::world::{agent_cluster, agent_of, deployment_path};
 
-/// What nobody may find.
+/// Values that must never be returned.
 const ENV_VALUE: &str = "environment-secret-81f3";
 const PASSWORD: &str = "password-secret-77ab";
 
 on_both_engines! {
-    async fn secrets_are_in_no_event_no_list_and_no_row(engine: Engine) {
+    async fn secrets_appear_in_no_event_list_or_row(engine: Engine) {
         let paddock = TestPaddock::start(engine).await;
         let user = json!({"username": "ann", "password": PASSWORD});
         let body = json!({"user": user, "organization": {"name": "ann"}});
         paddock.client.put("/user/create/", body).await.expect(201);
         let token = paddock.client.post("/api/v1/login", user).await.text("token");
         let ann = paddock.client.with_token(&token);
-        let codes = make_things(&paddock, &ann).await;
+        let codes = create_secrets(&paddock, &ann).await;
 
         let secrets = [vec![token, PASSWORD.to_owned()], codes].concat();
         let mut events = secrets.clone();
         events.push(ENV_VALUE.to_owned());
         let log = log(&paddock).await;
         assert!(log.contains("deployment.running") && log.contains("PASSPHRASE"));
-        holds_none_of("the event log", &log, &events);
+        assert_contains_none("the event log", &log, &events);
         for list in ["organizations", "users", "invites", "clusters", "deployments"] {
             let shown = ann.get(&format!("/api/v1/{list}")).await.expect(200).to_string();
-            holds_none_of(list, &shown, &secrets);
+            assert_contains_none(list, &shown, &secrets);
         }
         for path in ["/user/", "/organization/", "/cluster/", "/deployment/"] {
-            holds_none_of(path, &ann.get(path).await.expect(200).to_string(), &secrets);
+            assert_contains_none(path, &ann.get(path).await.expect(200).to_string(), &secrets);
         }
         if engine == Engine::Sqlite {
             let url = paddock.database.url();
             let file = url.strip_prefix("sqlite:").unwrap();
             for file in [file.to_owned(), format!("{file}-wal")] {
                 let bytes = std::fs::read(&file).unwrap_or_default();
-                holds_none_of(&file, &String::from_utf8_lossy(&bytes), &secrets);
+                assert_contains_none(&file, &String::from_utf8_lossy(&bytes), &secrets);
             }
         }
     }
 }
 
-/// Everything that has a secret in its request or its answer; the codes that were shown.
-async fn make_things(paddock: &TestPaddock, ann: &Client) -> Vec<String> {
+/// Creates everything that has a secret in its request or response. Returns the secrets.
+async fn create_secrets(paddock: &TestPaddock, ann: &Client) -> Vec<String> {
     let first = ann.post("/api/v1/invites", json!({})).await;
     let second = ann.patch("/organization/invite/", json!({})).await.text("code");
     let code = first.text("code");
@@ -58,7 +58,7 @@ async fn make_things(paddock: &TestPaddock, ann: &Client) -> Vec<String> {
     let body =
         json!({"cluster_id": cluster, "image": "web:1", "resources": {"cpu": 1}, "env": env});
     let deployment = ann.post("/api/v1/deployments", body).await.expect(201);
-    // Its owner sees what it wrote; the log does not.
+    // The owner sees the value; the log does not contain it.
     assert_eq!(deployment["env"], env);
     let path = deployment_path(deployment["id"].as_str().unwrap());
     paddock.until(ann, &path, "status", "running").await;
@@ -68,16 +68,16 @@ async fn make_things(paddock: &TestPaddock, ann: &Client) -> Vec<String> {
     vec![code, second, agent.token().unwrap().to_owned()]
 }
 
-/// All events of everybody, as text.
+/// All events as text.
 pub(crate) async fn log(paddock: &TestPaddock) -> String {
-    paddock.db().settle_events().await.unwrap();
+    paddock.db().number_events().await.unwrap();
     let mut read = paddock.db().read().await.unwrap();
     let all = event::Filter::default();
     let events = event::list(&mut read, Scope::All, &all, 0, 10_000).await.unwrap();
     serde_json::to_string(&events).unwrap()
 }
 
-fn holds_none_of(place: &str, text: &str, secrets: &[String]) {
+fn assert_contains_none(place: &str, text: &str, secrets: &[String]) {
     for secret in secrets {
         assert!(!text.contains(secret.as_str()), "{place} holds {secret}");
     }

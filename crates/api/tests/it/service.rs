@@ -1,4 +1,4 @@
-//! What the service says of itself, its pages, and what it refuses before any handler runs.
+//! Server information, web pages, and requests rejected before any handler runs.
 
 use reqwest::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use testing::{Client, Engine, TestPaddock, on_both_engines};
 use crate::world::{refused, start};
 
 on_both_engines! {
-    async fn it_says_how_it_is_doing(engine: Engine) {
+    async fn health_endpoints_report_status(engine: Engine) {
         let paddock = TestPaddock::start(engine).await;
         let anybody = &paddock.client;
         let info = anybody.get("/api/v1/self/info").await.expect(200);
@@ -25,7 +25,7 @@ on_both_engines! {
         assert_eq!(pong["response"], "pong");
     }
 
-    async fn metrics_hold_the_series(engine: Engine) {
+    async fn metrics_endpoint_has_all_series(engine: Engine) {
         let (paddock, ann) = start(engine).await;
         paddock.cluster(&ann, json!({"cpu": 1})).await;
         let (status, headers, _) = raw(&ann, "GET", "/metrics").await;
@@ -41,7 +41,7 @@ on_both_engines! {
             "paddock_work_late_seconds_count ",
             "paddock_work_running ",
         ];
-        // A step is counted a moment after what it did can be seen.
+        // A reconciliation is counted shortly after its effect is visible.
         for tries in 0.. {
             let (_, _, text) = raw(&ann, "GET", "/metrics").await;
             let Some(missing) = wanted.iter().find(|series| !text.contains(**series)) else { break };
@@ -50,7 +50,7 @@ on_both_engines! {
         }
     }
 
-    async fn the_pages_are_served_with_a_policy_and_read_again_only_when_changed(engine: Engine) {
+    async fn pages_have_a_security_policy_and_etags(engine: Engine) {
         let paddock = TestPaddock::start(engine).await;
         for path in ["/", "/docs", "/docs/"] {
             let (status, headers, text) = raw(&paddock.client, "GET", path).await;
@@ -72,7 +72,7 @@ on_both_engines! {
         }
     }
 
-    async fn what_is_not_there_is_a_problem_document(engine: Engine) {
+    async fn unknown_paths_return_a_problem_document(engine: Engine) {
         let (_paddock, ann) = start(engine).await;
         for (method, path, status) in [
             ("GET", "/nothing", 404),
@@ -96,7 +96,7 @@ on_both_engines! {
         }
     }
 
-    async fn a_body_of_one_mebibyte_is_read_and_one_byte_more_is_not(engine: Engine) {
+    async fn body_limit_is_one_mebibyte(engine: Engine) {
         let (_paddock, ann) = start(engine).await;
         let body = |bytes: usize| {
             let frame = r#"{"name":"","capacity":{"cpu":1}}"#.len();
@@ -117,7 +117,7 @@ on_both_engines! {
         }
     }
 
-    async fn a_slash_at_the_end_makes_no_difference(engine: Engine) {
+    async fn trailing_slash_is_ignored(engine: Engine) {
         let (_paddock, ann) = start(engine).await;
         for path in ["/user", "/cluster", "/deployment", "/api/v1/clusters", "/api/v1/users/me"] {
             let without = ann.get(path).await.expect(200);
@@ -130,7 +130,7 @@ on_both_engines! {
     }
 }
 
-/// A call that is in no OpenAPI document.
+/// Sends a request that is in no OpenAPI document.
 pub(crate) async fn raw(
     client: &Client,
     method: &str,

@@ -1,15 +1,15 @@
-//! The shared cluster `local`: everybody deploys to it, nobody sees the others, the administrator
-//! keeps it.
+//! The shared cluster `local`: used by all organizations in isolation, maintained by the
+//! administrator.
 
 use model::Resources;
 use serde_json::json;
 use testing::{Client, Engine, TestPaddock, on_both_engines};
 
-use crate::accounting::adds_up;
+use crate::accounting::assert_consistent;
 use crate::placement::until_reason;
 use crate::world::{cluster_path, deploy_running, deployment_path, start};
 
-/// A server with the shared cluster, and ann.
+/// Starts a server with the shared cluster, and clients.
 async fn shared<const N: usize>(
     engine: Engine,
     machine: [(&str, i64); N],
@@ -20,7 +20,7 @@ async fn shared<const N: usize>(
 }
 
 on_both_engines! {
-    async fn everybody_uses_it_and_only_the_administrator_changes_it(engine: Engine) {
+    async fn shared_cluster_is_used_by_all_and_changed_by_the_administrator(engine: Engine) {
         let (paddock, ann) = shared(engine, [("cpu", 2), ("ram", 4)]).await;
         let (zoe, admin) = (paddock.owner("zoe").await, paddock.admin().await);
         let list = ann.get("/api/v1/clusters?name=local").await.expect(200);
@@ -29,7 +29,7 @@ on_both_engines! {
         let id = local["id"].as_str().unwrap();
         let path = cluster_path(id);
         paddock.until(&ann, &path, "status", "ready").await;
-        // Kargo lists the organization's own; the shared one can be named all the same.
+        // Kargo lists only the organization's own clusters; the shared one can still be addressed.
         assert_eq!(ann.get("/cluster/").await.expect(200)["total"], 0);
         zoe.get(&format!("/cluster/{id}/")).await.expect(200);
 
@@ -45,7 +45,7 @@ on_both_engines! {
         assert_eq!(page["items"].as_array().unwrap().len(), 1);
         let gone = ann.delete(&format!("/deployment/?clusterId={id}")).await.expect(202);
         assert_eq!(gone["ids"], json!([mine[0]]));
-        paddock.until_gone(&ann, &deployment_path(&mine[0])).await;
+        paddock.until_deleted(&ann, &deployment_path(&mine[0])).await;
         zoe.get(&deployment_path(&mine[1])).await.expect(200);
 
         for refused in [
@@ -61,10 +61,10 @@ on_both_engines! {
         admin.patch(&path, json!({"capacity": {"cpu": 3}})).await.expect(200);
         let body = json!({"resources": {"cpu": 1}});
         admin.post(&format!("{path}/capacity/take"), body).await.expect(200);
-        adds_up(&paddock).await;
+        assert_consistent(&paddock).await;
     }
 
-    async fn its_events_are_the_administrators(engine: Engine) {
+    async fn events_of_the_shared_cluster_are_visible_to_the_administrator(engine: Engine) {
         let (paddock, ann) = shared(engine, [("cpu", 2)]).await;
         let admin = paddock.admin().await;
         let of_clusters = "/api/v1/events?kind=cluster";
@@ -73,12 +73,12 @@ on_both_engines! {
         assert_eq!(seen["items"][0]["actor"], "server");
     }
 
-    async fn who_does_not_say_where_may_land_on_it(engine: Engine) {
+    async fn unpinned_deployment_may_use_the_shared_cluster(engine: Engine) {
         let (paddock, ann) = shared(engine, [("cpu", 1)]).await;
         let zoe = paddock.owner("zoe").await;
         let body = json!({"resources": {"cpu": 1}});
         let _first = deploy_running(&paddock, &ann, body.clone()).await;
-        // Full now; an organization's own cluster takes its owner's, not the others'.
+        // Full now: an organization's own cluster hosts only its owner's workloads.
         let second = zoe.post("/api/v1/deployments", body.clone()).await.text("id");
         until_reason(&zoe, &second, "Waiting for capacity").await;
         let third = ann.post("/api/v1/deployments", body).await.text("id");
@@ -86,7 +86,7 @@ on_both_engines! {
         let placed = paddock.until(&ann, &deployment_path(&third), "status", "running").await;
         assert_eq!(placed["cluster_id"], own);
         assert_eq!(zoe.get(&deployment_path(&second)).await.expect(200)["status"], "queued");
-        adds_up(&paddock).await;
+        assert_consistent(&paddock).await;
     }
 
     async fn preemption_by_another_organization_does_not_name_the_preemptor(engine: Engine) {

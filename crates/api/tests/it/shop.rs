@@ -1,4 +1,4 @@
-//! Somebody with templates and environments, and an executor in memory that carries them out.
+//! Test fixture: an organization with templates and environments, and an executor in memory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +33,7 @@ resources:
 entry_points: ['https://{{ environment.name }}.shop.local/{{ color }}']
 ";
 
-/// A server, and the owner of an organization there.
+/// A server and the owner of an organization.
 pub(crate) struct Shop {
     pub(crate) paddock: TestPaddock,
     pub(crate) ann: Client,
@@ -46,26 +46,26 @@ impl Shop {
         Self::start_with(engine, TestSettings::default()).await
     }
 
-    /// Nothing moves by itself.
+    /// Starts a server without workers.
     pub(crate) async fn still(engine: Engine) -> Self {
-        Self::start_with(engine, TestSettings { is_still: true, ..TestSettings::default() }).await
+        Self::start_with(engine, TestSettings { api_only: true, ..TestSettings::default() }).await
     }
 
     pub(crate) async fn start_with(engine: Engine, settings: TestSettings) -> Self {
         let (executor, probe) = (settings.executor.clone(), settings.probe.clone());
         for color in ["red", "blue"] {
-            probe.held().insert(format!("https://mine.shop.local/{color}"), 200);
+            probe.state().insert(format!("https://mine.shop.local/{color}"), 200);
         }
         let (paddock, ann) = start_with(engine, settings).await;
         Self { paddock, ann, executor, probe }
     }
 
-    /// A server on which the shop is published.
+    /// Starts a server with the published shop template.
     pub(crate) async fn open(engine: Engine) -> Self {
         Self::start(engine).await.opened().await
     }
 
-    /// The same; nothing moves by itself.
+    /// Same as [`Shop::open`], without workers.
     pub(crate) async fn open_still(engine: Engine) -> Self {
         Self::still(engine).await.opened().await
     }
@@ -79,7 +79,7 @@ impl Shop {
         publish(&self.ann, text).await
     }
 
-    /// Asks for the environment `mine`; its id.
+    /// Creates the environment `mine`. Returns its ID.
     pub(crate) async fn create(&self, parameters: Value) -> String {
         let body = json!({"name": "mine", "templates": ["shop@1.0.0"], "parameters": parameters});
         let made = self.ann.post("/api/v1/environments", body).await;
@@ -87,7 +87,7 @@ impl Shop {
         made.text("id")
     }
 
-    /// The environment `mine` when it works.
+    /// Creates the environment `mine` and waits until it is deployed.
     pub(crate) async fn deployed(&self, parameters: Value) -> String {
         let id = self.create(parameters).await;
         self.until(&id, "deployed").await;
@@ -102,25 +102,25 @@ impl Shop {
         self.ann.get(&path(id)).await.expect(200)
     }
 
-    /// Asks something of an environment.
-    pub(crate) async fn ask(&self, id: &str, what: &str, body: Value) -> Answer {
+    /// Sends a command to an environment.
+    pub(crate) async fn command(&self, id: &str, what: &str, body: Value) -> Answer {
         self.ann.post(&format!("{}/{what}", path(id)), body).await
     }
 
-    /// The names of resources that the executor was asked to do this to; it forgets them.
-    pub(crate) fn asked(&self, call: &str) -> Vec<String> {
-        let mut held = self.executor.held();
+    /// Names of the resources with this executor call; clears the record.
+    pub(crate) fn drain_calls(&self, call: &str) -> Vec<String> {
+        let mut held = self.executor.state();
         let names = held.names(call);
-        held.asked.clear();
+        held.calls.clear();
         names
     }
 
-    /// Somebody else changes what was made for a resource.
-    pub(crate) async fn break_by_hand(&self, id: &str, resource: &str) {
+    /// Changes a resource's object externally.
+    pub(crate) async fn change_externally(&self, id: &str, resource: &str) {
         let found = self.resource(id, resource).await;
         let of = Subject::Resource(found["id"].as_str().unwrap().parse().unwrap());
-        let mut held = self.executor.held();
-        held.of.get_mut(&of).unwrap().insert("path".into(), json!("by hand"));
+        let mut held = self.executor.state();
+        held.resources.get_mut(&of).unwrap().insert("path".into(), json!("by hand"));
     }
 
     pub(crate) async fn resource(&self, id: &str, name: &str) -> Value {
@@ -132,13 +132,13 @@ impl Shop {
         self.paddock.until(&self.ann, &path, "status", status).await
     }
 
-    /// All events of everybody, as text.
+    /// All events as text.
     pub(crate) async fn log(&self) -> String {
         log(&self.paddock).await
     }
 }
 
-/// Where an environment is.
+/// Path of an environment.
 pub(crate) fn path(id: &str) -> String {
     format!("/api/v1/environments/{id}")
 }
@@ -148,13 +148,13 @@ pub(crate) async fn publish(client: &Client, text: &str) -> Answer {
     send(client, "application/yaml", text.as_bytes().to_vec()).await
 }
 
-/// Publishes whatever it is.
+/// Publishes a body with this content type.
 pub(crate) async fn send(client: &Client, kind: &str, body: Vec<u8>) -> Answer {
     let request = client.request("POST", "/api/v1/templates").header(CONTENT_TYPE, kind);
     client.send(request.body(body)).await
 }
 
-/// The body of an answer as text.
+/// Content type and body of a response as text.
 pub(crate) async fn text(client: &Client, path: &str, accept: &str) -> (String, String) {
     let request = client.request("GET", path).header("accept", accept);
     let response = request.timeout(Duration::from_mins(1)).send().await.unwrap();
@@ -163,7 +163,7 @@ pub(crate) async fn text(client: &Client, path: &str, accept: &str) -> (String, 
     (kind, response.text().await.unwrap())
 }
 
-/// What is listed there.
+/// Items of a list.
 pub(crate) async fn listed(client: &Client, list: &str) -> Vec<Value> {
     let page = client.get(&format!("/api/v1/{list}")).await.expect(200);
     page["items"].as_array().unwrap().clone()

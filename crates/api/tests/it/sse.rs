@@ -1,4 +1,4 @@
-//! A reader of an event stream.
+//! Reader of an event stream.
 
 use std::time::Duration;
 
@@ -9,20 +9,20 @@ use testing::Client;
 pub(crate) struct Stream {
     response: reqwest::Response,
     text: String,
-    /// The last id that was seen, also without an event.
+    /// Last received ID, also without an event.
     pub(crate) place: Option<i64>,
 }
 
-/// One event of it.
+/// A received event.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Got {
+pub(crate) struct Received {
     pub(crate) id: i64,
     pub(crate) name: String,
     pub(crate) data: Value,
 }
 
 impl Stream {
-    /// Opens a stream; returns when the server has told its place in the log.
+    /// Opens a stream; returns once the server has sent its position.
     pub(crate) async fn open(client: &Client, query: &str, resume: Option<i64>) -> Self {
         let path = format!("/api/v1/events{query}");
         let mut request = client.request("GET", &path).header("accept", "text/event-stream");
@@ -40,8 +40,8 @@ impl Stream {
         stream
     }
 
-    /// The next event; fails if none comes for ten seconds.
-    pub(crate) async fn next(&mut self) -> Got {
+    /// Returns the next event; fails after ten seconds.
+    pub(crate) async fn next(&mut self) -> Received {
         loop {
             let wait = tokio::time::timeout(Duration::from_secs(10), self.block());
             let block = wait.await.expect("an event within ten seconds");
@@ -51,16 +51,16 @@ impl Stream {
             let data: Value = serde_json::from_str(data).unwrap();
             let name = field(&block, "event").unwrap().to_owned();
             assert_eq!((&data["seq"], &data["type"]), (&id.into(), &name.as_str().into()));
-            return Got { id, name, data };
+            return Received { id, name, data };
         }
     }
 
-    /// The next event if it comes within that time.
-    pub(crate) async fn within(&mut self, time: Duration) -> Option<Got> {
+    /// Returns the next event if it arrives within that time.
+    pub(crate) async fn within(&mut self, time: Duration) -> Option<Received> {
         tokio::time::timeout(time, self.next()).await.ok()
     }
 
-    /// Does it end within a while, without another event?
+    /// Whether the stream ends soon without another event.
     pub(crate) async fn ends(&mut self) -> bool {
         let rest = async {
             while let Ok(Some(chunk)) = self.response.chunk().await {
@@ -73,7 +73,7 @@ impl Stream {
         tokio::time::timeout(Duration::from_secs(3), rest).await.unwrap_or(false)
     }
 
-    /// Everything up to the next empty line.
+    /// Reads up to the next empty line.
     async fn block(&mut self) -> String {
         loop {
             if let Some((block, rest)) = self.text.split_once("\n\n") {

@@ -1,4 +1,4 @@
-//! The event stream: live, only the own organization's, resumed without loss or repetition.
+//! The event stream: live, isolated, resumed without loss or repetition.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::sse::Stream;
 use crate::world::{World, names_field, start, start_still};
 
 on_both_engines! {
-    async fn a_stream_shows_what_happens_from_now_on(engine: Engine) {
+    async fn stream_starts_at_the_current_position(engine: Engine) {
         let (paddock, ann) = start(engine).await;
         let mut stream = Stream::open(&ann, "", None).await;
         let cluster = paddock.cluster(&ann, json!({"cpu": 1})).await;
@@ -21,7 +21,7 @@ on_both_engines! {
         assert_eq!(listed["items"][4]["seq"], stream.place.unwrap());
     }
 
-    async fn a_stream_shows_only_the_own_organizations_and_the_administrator_all(engine: Engine) {
+    async fn stream_is_limited_to_the_organization_except_for_the_administrator(engine: Engine) {
         let world = World::new(engine).await;
         let mut ann = Stream::open(&world.ann, "?after=0", None).await;
         let mut admin = Stream::open(&world.admin, "?kind=deployment", None).await;
@@ -41,7 +41,7 @@ on_both_engines! {
         assert_eq!(seen[1]["organization_id"], world.ours.organization);
     }
 
-    async fn a_stream_is_filtered_as_the_list_is(engine: Engine) {
+    async fn stream_supports_the_list_filters(engine: Engine) {
         let (_paddock, ann) = start_still(engine).await;
         let first = make(&ann, "one").await;
         let mut by_subject = Stream::open(&ann, &format!("?subject={first}&after=0"), None).await;
@@ -54,7 +54,7 @@ on_both_engines! {
         assert_eq!(by_type.within(Duration::from_millis(200)).await, None);
     }
 
-    async fn a_broken_stream_is_resumed_without_loss_or_repetition(engine: Engine) {
+    async fn broken_stream_resumes_without_loss_or_repetition(engine: Engine) {
         const WRITES: usize = 150;
         let (_paddock, ann) = start_still(engine).await;
         let mut stream = Stream::open(&ann, "?type=cluster.created", None).await;
@@ -67,7 +67,7 @@ on_both_engines! {
         let read = async {
             let mut got = Vec::new();
             while got.len() < WRITES {
-                // Every few events the line breaks; the reader comes back with the last id.
+                // The connection breaks every few events; the reader resumes with the last ID.
                 for _ in 0..got.len() % 7 + 3 {
                     if got.len() < WRITES {
                         got.push(stream.next().await);
@@ -84,7 +84,7 @@ on_both_engines! {
         assert_eq!(got.iter().map(|g| &g.data).collect::<Vec<_>>(), listed);
     }
 
-    async fn a_stream_that_saw_nothing_yet_resumes_where_it_was(engine: Engine) {
+    async fn stream_without_events_resumes_at_its_position(engine: Engine) {
         let (_paddock, ann) = start_still(engine).await;
         let place = Stream::open(&ann, "", None).await.place;
         make(&ann, "meanwhile").await;
@@ -95,17 +95,17 @@ on_both_engines! {
         names_field(&answer, "Last-Event-ID", "nonsense");
     }
 
-    async fn a_stream_ends_with_its_sign_in(engine: Engine) {
+    async fn stream_ends_with_its_session(engine: Engine) {
         let (paddock, ann) = start_still(engine).await;
         let mia = paddock.member(&ann, "mia").await;
         let mut stream = Stream::open(&mia, "?kind=cluster", None).await;
         make(&ann, "before").await;
         assert_eq!(stream.next().await.data["data"]["name"], "before");
         mia.post("/api/v1/logout", json!({})).await.expect(204);
-        // A stream is believed for a few seconds.
+        // The session of a stream is checked every few seconds.
         paddock.clock.advance(Duration::from_secs(6));
         make(&ann, "after").await;
-        assert!(stream.ends().await, "whoever has signed out still listens");
+        assert!(stream.ends().await, "the stream outlives its session");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Templates: published once, found by name and version, never changed.
+//! Templates: published once, found by name and version, immutable.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use testing::{Answer, Client, TestPaddock, on_both_engines};
 
 use crate::concurrency::statuses;
 use crate::shop::{SHOP, Shop, listed, publish, send, text};
-use crate::world::{refused, sentences};
+use crate::world::{details, refused};
 
 on_both_engines! {
-    async fn what_is_published_is_found_and_never_changes(engine: Engine) {
+    async fn published_template_is_immutable(engine: Engine) {
         let shop = Shop::still(engine).await;
         let request = shop.ann.request("POST", "/api/v1/templates?commit=5e1f0d");
         let request = request.header("content-type", "text/plain").body(SHOP);
@@ -22,14 +22,14 @@ on_both_engines! {
         assert_eq!(made["resources"][1]["with"]["values"]["color"], "{{ color }}");
         assert_eq!((&made["files"], &made["needs"]), (&json!([]), &json!([])));
 
-        // The same again, however it is written down and wherever it came from.
+        // The same content again, in another notation and from another commit.
         let again = send(&shop.ann, "application/yaml", format!("# Again.\n{SHOP}").into()).await;
         let again = again.expect(200);
         assert_eq!((&again["id"], &again["commit"]), (&made["id"], &json!("5e1f0d")));
         let other = shop.publish(&SHOP.replace("A shop", "Another shop")).await;
         refused(&other, "other content");
         assert_eq!(other.status, 409);
-        assert!(sentences(&other).contains("publish another version"), "{:#}", other.json);
+        assert!(details(&other).contains("publish a new version"), "{:#}", other.json);
 
         for reference in ["shop@1.0.0", "shop"] {
             let found = shop.ann.get(&format!("/api/v1/templates/{reference}")).await.expect(200);
@@ -43,7 +43,7 @@ on_both_engines! {
         assert_eq!(listed(&shop.ann, "templates?name=other").await, Vec::<Value>::new());
     }
 
-    async fn json_is_as_good_and_the_newest_version_is_meant(engine: Engine) {
+    async fn json_is_accepted_and_name_resolves_to_the_newest_version(engine: Engine) {
         let shop = Shop::still(engine).await;
         for version in ["1.9.0", "1.10.0", "2.0.0-rc.1", "1.2.0"] {
             let body = json!({"name": "shop", "version": version, "commit": "own"});
@@ -61,7 +61,7 @@ on_both_engines! {
         }
     }
 
-    async fn what_is_deprecated_makes_nothing_new(engine: Engine) {
+    async fn deprecated_template_cannot_create_environments(engine: Engine) {
         let shop = Shop::open_still(engine).await;
         let id = shop.create(json!({})).await;
         shop.publish(&SHOP.replace("1.0.0", "1.1.0")).await.expect(201);
@@ -74,42 +74,42 @@ on_both_engines! {
         let wish = json!({"name": "other", "templates": ["shop@1.1.0"]});
         let refusal = shop.ann.post("/api/v1/environments", wish.clone()).await;
         refused(&refusal, "deprecated");
-        assert!(sentences(&refusal).contains("shop@1.1.0 is deprecated: Use 1.2.0."));
+        assert!(details(&refusal).contains("shop@1.1.0 is deprecated: Use 1.2.0."));
         assert_eq!(listed(&shop.ann, "environments").await.len(), 1);
-        // What is made from it stays, and can still be changed.
+        // Existing environments keep it and can still be changed.
         let old = "/api/v1/templates/shop@1.0.0/deprecate";
         shop.ann.post(old, json!({"why": "Old."})).await.expect(200);
         assert_eq!(shop.ann.get("/api/v1/templates/shop").await.status, 404);
-        shop.ask(&id, "plan", json!({"parameters": {"size": 3}})).await.expect(200);
+        shop.command(&id, "plan", json!({"parameters": {"size": 3}})).await.expect(200);
 
         let now = shop.ann.delete(path).await.expect(200);
         assert_eq!((&now["deprecated_at"], &now["deprecated_why"]), (&Value::Null, &Value::Null));
         shop.ann.post("/api/v1/environments", wish).await.expect(202);
-        // Only versions are deprecated and deleted, never a whole name by mistake.
+        // Only versions can be deprecated and deleted, never a whole name.
         let name = shop.ann.delete("/api/v1/templates/shop").await;
         assert_eq!(name.status, 400, "{:#}", name.json);
         assert_eq!(listed(&shop.ann, "templates").await.len(), 2);
     }
 
-    async fn what_is_used_is_not_deleted(engine: Engine) {
+    async fn template_in_use_cannot_be_deleted(engine: Engine) {
         let shop = Shop::open(engine).await;
         let id = shop.deployed(json!({"size": 0})).await;
         let path = "/api/v1/templates/shop@1.0.0";
         let no = shop.ann.delete(path).await;
         refused(&no, "used");
         assert_eq!(no.status, 409);
-        assert!(sentences(&no).contains("is used by environments"), "{:#}", no.json);
+        assert!(details(&no).contains("is used by environments"), "{:#}", no.json);
         shop.ann.delete(&crate::shop::path(&id)).await.expect(202);
         shop.until(&id, "destroyed").await;
         shop.ann.delete(path).await.expect(204);
         shop.ann.get(path).await.expect(404);
         shop.ann.delete(path).await.expect(404);
         assert_eq!(listed(&shop.ann, "templates").await, Vec::<Value>::new());
-        // Its environment can still be looked at.
+        // Its environment can still be read.
         assert_eq!(shop.get(&id).await["templates"], json!(["shop@1.0.0"]));
     }
 
-    async fn shared_ones_are_everybodys_to_use_and_the_administrators_to_change(engine: Engine) {
+    async fn shared_template_is_used_by_all_and_changed_by_the_administrator(engine: Engine) {
         let shop = Shop::still(engine).await;
         let (zoe, admin) = (shop.paddock.owner("zoe").await, shop.paddock.admin().await);
         publish_shared(&shop.ann).await.expect(403);
@@ -122,7 +122,7 @@ on_both_engines! {
             let why = json!({"why": "no"});
             client.post("/api/v1/templates/shop@1.0.0/deprecate", why).await.expect(403);
         }
-        // An own one of the same name and version is meant first, and is nobody else's.
+        // The organization's own template takes precedence and is not visible to others.
         let own = SHOP.replace("A shop", "Ann's own");
         shop.publish(&own).await.expect(201);
         let seen = shop.ann.get("/api/v1/templates/shop@1.0.0").await.expect(200);
@@ -138,7 +138,7 @@ on_both_engines! {
         zoe.get("/api/v1/templates/shop").await.expect(404);
     }
 
-    async fn what_is_not_a_good_template_is_refused_with_its_line_and_not_published(engine: Engine) {
+    async fn invalid_template_is_rejected_with_its_line(engine: Engine) {
         let shop = Shop::still(engine).await;
         let events = shop.log().await;
         for (body, words) in bad_templates() {
@@ -146,7 +146,7 @@ on_both_engines! {
             let short: String = body.chars().take(300).collect();
             refused(&answer, &short);
             assert_eq!(answer.status, 400, "{short}: {:#}", answer.json);
-            let said = sentences(&answer);
+            let said = details(&answer);
             assert!(said.contains("template.yaml"), "{short}: {said}");
             assert!(said.contains(words), "{short}: {words:?} is not in {said}");
         }
@@ -158,7 +158,7 @@ on_both_engines! {
         assert_eq!(shop.log().await, events);
     }
 
-    async fn of_many_that_publish_at_once_one_content_wins(engine: Engine) {
+    async fn concurrent_publications_have_one_winner(engine: Engine) {
         let shop = Shop::still(engine).await;
         let texts = [SHOP.to_owned(), SHOP.replace("A shop", "Another shop")];
         let all = (0..20).map(|i| publish(&shop.ann, &texts[i % 2]));
@@ -171,7 +171,7 @@ on_both_engines! {
         assert_eq!(listed(&shop.ann, "templates").await.len(), 1);
     }
 
-    async fn what_is_written_for_programs_is_in_no_event(engine: Engine) {
+    async fn template_content_is_in_no_event(engine: Engine) {
         let shop = Shop::still(engine).await;
         let secret = "literal-secret-40ac";
         let text = format!(
@@ -190,7 +190,7 @@ on_both_engines! {
         assert!(!log.contains(secret));
     }
 
-    async fn same_names_of_two_organizations_are_two(engine: Engine) {
+    async fn template_names_are_scoped_to_organizations(engine: Engine) {
         let paddock = TestPaddock::start(engine).await;
         let (ann, zoe) = (paddock.owner("ann").await, paddock.owner("zoe").await);
         let ours = publish(&ann, SHOP).await.expect(201);
@@ -208,7 +208,7 @@ pub(crate) async fn publish_shared(client: &Client) -> Answer {
     client.send(request.header("content-type", "application/yaml").body(SHOP)).await
 }
 
-/// Templates that must not be published, and a part of what is said of each.
+/// Invalid templates with a part of the expected message.
 fn bad_templates() -> Vec<(String, &'static str)> {
     let one = |with: &str| {
         format!(
@@ -244,7 +244,7 @@ fn bad_templates() -> Vec<(String, &'static str)> {
             "name: a\nversion: 1\nresources:\n  - {name: x, executor: deployment, depends_on: [y]}\n  - \
              {name: y, executor: deployment, depends_on: [x]}\n"
                 .into(),
-            "they wait for each other",
+            "dependency cycle",
         ),
         (
             "name: a\nversion: 1\nresources:\n  - {name: x, executor: deployment, depends_on: [nobody]}\n"

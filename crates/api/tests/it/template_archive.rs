@@ -1,4 +1,4 @@
-//! Templates as archives with their modules; archives of people who mean no good.
+//! Template archives with modules, and hostile archives.
 
 use std::io::Write as _;
 
@@ -10,7 +10,7 @@ use tar::{EntryType, Header};
 use testing::{Answer, Client, TestSettings, on_both_engines};
 
 use crate::shop::{Shop, listed, send, text};
-use crate::world::{refused, sentences};
+use crate::world::{details, refused};
 
 const NET: &str = "
 name: net
@@ -23,7 +23,7 @@ resources:
 const MODULE: &str = "variable \"cidr\" {}\n";
 
 on_both_engines! {
-    async fn a_template_comes_with_its_modules(engine: Engine) {
+    async fn archive_publishes_a_template_with_modules(engine: Engine) {
         let shop = Shop::open(engine).await;
         let made = send(&shop.ann, "application/gzip", gzip(&good().bytes())).await.expect(201);
         let files = json!([
@@ -33,7 +33,7 @@ on_both_engines! {
         assert_eq!((&made["reference"], &made["files"]), (&json!("net@1.0.0"), &files));
         let (_, source) = text(&shop.ann, "/api/v1/templates/net/source", "*/*").await;
         assert_eq!(source, NET);
-        // The same whatever the order, the times, the folders, and how it is packed.
+        // The hash does not depend on order, times, folders and compression.
         let mut other = Tar::default();
         other.folder("network/").file("./network//main.tf", MODULE).file("README.md", "hello");
         other.global("comment of git archive").file("./template.yaml", NET);
@@ -43,7 +43,7 @@ on_both_engines! {
             let again = send(&shop.ann, kind, bytes).await.expect(200);
             assert_eq!((&again["id"], &again["hash"]), (&made["id"], &made["hash"]));
         }
-        // Another file is another template.
+        // Another file results in another template.
         let mut changed = good();
         changed.file("network/outputs.tf", "");
         send(&shop.ann, "application/x-tar", changed.bytes()).await.expect(409);
@@ -51,10 +51,10 @@ on_both_engines! {
         let body = json!({"name": "mine", "templates": ["net@1.0.0"]});
         let id = shop.ann.post("/api/v1/environments", body).await.text("id");
         shop.until(&id, "deployed").await;
-        assert_eq!(shop.asked("apply"), ["network"]);
+        assert_eq!(shop.drain_calls("apply"), ["network"]);
     }
 
-    async fn an_archive_of_somebody_who_means_no_good_is_refused_with_the_path(engine: Engine) {
+    async fn hostile_archive_is_rejected_with_the_path(engine: Engine) {
         let shop = Shop::still(engine).await;
         let events = shop.log().await;
         for (archive, path, why) in hostile() {
@@ -62,7 +62,7 @@ on_both_engines! {
                 let answer = send(&shop.ann, "application/gzip", bytes).await;
                 refused(&answer, why);
                 assert_eq!(answer.status, 400, "{why}: {:#}", answer.json);
-                let said = sentences(&answer);
+                let said = details(&answer);
                 assert!(said.contains(path) && said.contains(why), "{path:?} {why:?}: {said}");
             }
         }
@@ -70,7 +70,7 @@ on_both_engines! {
         assert_eq!(shop.log().await, events);
     }
 
-    async fn what_is_no_archive_or_too_much_is_refused(engine: Engine) {
+    async fn malformed_or_oversized_archive_is_rejected(engine: Engine) {
         let shop = Shop::still(engine).await;
         let bomb = gzip(&vec![0; 200 << 20]);
         assert!(bomb.len() < 1 << 20);
@@ -90,12 +90,12 @@ on_both_engines! {
             heavy.file(&format!("heavy/{i}"), &"x".repeat(1 << 20));
         }
         for (bytes, why) in [
-            (b"just text".to_vec(), "can't be read"),
-            (vec![0x1f, 0x8b, 8, 0, 1, 2, 3], "can't be read"),
+            (b"just text".to_vec(), "is not a valid tar"),
+            (vec![0x1f, 0x8b, 8, 0, 1, 2, 3], "is not a valid tar"),
             (bomb, "has no template"),
             (gzip(&zeros), "zeros is larger than 1 MiB"),
-            (cut, "can't be read"),
-            (good().bytes()[..600].to_vec(), "template.yaml ends too early"),
+            (cut, "is not a valid tar"),
+            (good().bytes()[..600].to_vec(), "template.yaml is incomplete"),
             (gzip(&good().bytes())[..200].to_vec(), "archive"),
             (gzip(&many.bytes()), "more than 2000 files"),
             (gzip(&folders.bytes()), "more than 2000 files"),
@@ -104,7 +104,7 @@ on_both_engines! {
             let answer = send(&shop.ann, "application/gzip", bytes).await;
             refused(&answer, why);
             assert_eq!(answer.status, 400, "{why}: {:#}", answer.json);
-            assert!(sentences(&answer).contains(why), "{why}: {:#}", answer.json);
+            assert!(details(&answer).contains(why), "{why}: {:#}", answer.json);
         }
         let large = shop.noise(9 << 20);
         send(&shop.ann, "application/gzip", large.clone()).await.expect(413);
@@ -112,7 +112,7 @@ on_both_engines! {
         let request = request.header("content-type", "application/gzip").body(large);
         shop.ann.send(request).await.expect(413);
         assert_eq!(listed(&shop.ann, "templates").await, Vec::<Value>::new());
-        // What is large but not too large is taken, also with a key.
+        // A large archive within the limits is accepted, also with a key.
         let mut fair = good();
         for i in 0..6 {
             fair.raw(&format!("noise/{i}"), &shop.noise(1 << 20));
@@ -122,21 +122,21 @@ on_both_engines! {
         shop.ann.send(request).await.expect(201);
     }
 
-    async fn a_module_that_does_not_come_along_is_missed(engine: Engine) {
+    async fn missing_module_is_rejected(engine: Engine) {
         let shop = Shop::still(engine).await;
         let alone = shop.publish(NET).await;
         refused(&alone, "alone");
-        let said = sentences(&alone);
+        let said = details(&alone);
         assert!(said.contains("template.yaml:7") && said.contains("as a tar archive"), "{said}");
         let mut elsewhere = Tar::default();
         elsewhere.file("template.yaml", NET).file("net/main.tf", MODULE);
         let answer = send(&shop.ann, "application/x-tar", elsewhere.bytes()).await;
         refused(&answer, "elsewhere");
-        assert!(sentences(&answer).contains("no module in ./network"), "{:#}", answer.json);
+        assert!(details(&answer).contains("no module in ./network"), "{:#}", answer.json);
         assert_eq!(listed(&shop.ann, "templates").await, Vec::<Value>::new());
     }
 
-    async fn modules_are_the_administrators_unless_everyone_may(engine: Engine) {
+    async fn modules_are_reserved_for_the_administrator_by_default(engine: Engine) {
         let api = api::Settings { terraform_templates: Publishers::Admin, ..api::Settings::default() };
         let shop = Shop::start_with(engine, TestSettings { api, ..TestSettings::default() }).await;
         let publish = async |client: &Client, query: &str| -> Answer {
@@ -147,17 +147,17 @@ on_both_engines! {
         let no = publish(&shop.ann, "").await;
         refused(&no, "not the administrator");
         assert_eq!(no.status, 403);
-        assert!(sentences(&no).contains("run programs on the server"), "{:#}", no.json);
+        assert!(details(&no).contains("run programs on the server"), "{:#}", no.json);
         assert_eq!(listed(&shop.ann, "templates").await, Vec::<Value>::new());
         let admin = shop.paddock.admin().await;
         publish(&admin, "?shared=true").await.expect(201);
         shop.ann.get("/api/v1/templates/net@1.0.0").await.expect(200);
-        // Without modules everybody publishes.
+        // Templates without modules may be published by all.
         shop.publish(crate::shop::SHOP).await.expect(201);
     }
 }
 
-/// Archives that must not be taken, the path that is at fault, and why.
+/// Hostile archives with the expected path and message.
 fn hostile() -> Vec<(Vec<u8>, &'static str, &'static str)> {
     let with = |act: &dyn Fn(&mut Tar) -> &mut Tar| {
         let mut tar = good();
@@ -168,23 +168,23 @@ fn hostile() -> Vec<(Vec<u8>, &'static str, &'static str)> {
     let deep: &'static str = deep.leak();
     let long: &'static str = ("l".repeat(90) + "/").repeat(6).leak();
     vec![
-        (with(&|t| t.file("/etc/cron.d/x", "x")), "/etc/cron.d/x", "absolute path"),
+        (with(&|t| t.file("/etc/cron.d/x", "x")), "/etc/cron.d/x", "relative path"),
         (with(&|t| t.file("../x", "x")), "../x", ".."),
         (with(&|t| t.file("a/../../x", "x")), "a/../../x", ".."),
         (with(&|t| t.folder("../y/")), "../y/", ".."),
         (with(&|t| t.file("a\\b", "x")), "a\\\\", "backslash"),
-        (with(&|t| t.file("a\nb", "x")), "b has", "control character"),
+        (with(&|t| t.file("a\nb", "x")), "b must", "control character"),
         (with(&|t| t.raw_name(b"a\xff.tf", "x")), ".tf", "not UTF-8"),
         (with(&|t| t.link("link", EntryType::Symlink)), "link", "must not be a link"),
         (with(&|t| t.link("hard", EntryType::Link)), "hard", "must not be a link"),
         (with(&|t| t.link("null", EntryType::Char)), "null", "must be a file or a folder"),
         (with(&|t| t.link("disk", EntryType::Block)), "disk", "must be a file or a folder"),
         (with(&|t| t.link("pipe", EntryType::Fifo)), "pipe", "must be a file or a folder"),
-        (with(&|t| t.file("README.md", "again")), "README.md", "is there twice"),
-        (with(&|t| t.file("./network/./main.tf", "x")), "network/main.tf", "is there twice"),
-        (with(&|t| t.file("template.yaml", NET)), "template.yaml", "is there twice"),
+        (with(&|t| t.file("README.md", "again")), "README.md", "occurs twice"),
+        (with(&|t| t.file("./network/./main.tf", "x")), "network/main.tf", "occurs twice"),
+        (with(&|t| t.file("template.yaml", NET)), "template.yaml", "occurs twice"),
         (with(&|t| t.file("template.json", "{}")), "template.json", "a second template"),
-        (with(&|t| t.file("README.md/x", "x")), "README.md", "can't be a file and the folder"),
+        (with(&|t| t.file("README.md/x", "x")), "README.md", "is both a file and the folder"),
         (with(&|t| t.file("big.tf", &"x".repeat((1 << 20) + 1))), "big.tf", "larger than 1 MiB"),
         (with(&|t| t.long(deep)), deep, "more than 16 folders"),
         (with(&|t| t.long(long)), "llll", "more than 512 bytes"),
@@ -195,7 +195,7 @@ fn hostile() -> Vec<(Vec<u8>, &'static str, &'static str)> {
                 tar.bytes()
             },
             "template.yaml",
-            "must be at its root",
+            "at its root",
         ),
         (
             {
@@ -221,7 +221,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// An archive, written by hand: libraries refuse what must be refused here.
+/// An archive, written manually: libraries refuse to create hostile ones.
 #[derive(Default)]
 struct Tar(Vec<u8>);
 
@@ -250,7 +250,7 @@ impl Tar {
         self.entry(b"pax_global_header", EntryType::XGlobalHeader, comment.as_bytes())
     }
 
-    /// A file with a path that needs a header of its own.
+    /// A file whose path needs an extension header.
     fn long(&mut self, path: &str) -> &mut Self {
         self.entry(b"././@LongLink", EntryType::GNULongName, format!("{path}\0").as_bytes());
         self.raw_name(&path.as_bytes()[..path.len().min(99)], "x")
@@ -280,7 +280,7 @@ fn header_of(path: &[u8], kind: EntryType, size: usize) -> Vec<u8> {
     header.set_entry_type(kind);
     header.set_size(size as u64);
     header.set_mode(0o644);
-    // Times don't matter; let them all be different.
+    // Times do not matter; all are different.
     header.set_mtime(path.len() as u64 * 1000 + size as u64);
     if matches!(kind, EntryType::Symlink | EntryType::Link) {
         header.set_link_name("/etc/passwd").unwrap();
@@ -290,7 +290,7 @@ fn header_of(path: &[u8], kind: EntryType, size: usize) -> Vec<u8> {
 }
 
 impl Shop {
-    /// What does not shrink.
+    /// Incompressible bytes.
     fn noise(&self, size: usize) -> Vec<u8> {
         let mut bytes = vec![0; size];
         self.paddock.db().entropy().fill(&mut bytes);

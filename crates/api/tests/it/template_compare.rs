@@ -1,4 +1,4 @@
-//! Two versions of a template, and what the new one means for environments.
+//! Comparison of template versions and its impact on environments.
 
 use serde_json::{Value, json};
 use testing::on_both_engines;
@@ -8,7 +8,7 @@ use crate::template::publish_shared;
 use crate::world::names_field;
 
 on_both_engines! {
-    async fn what_is_different_is_told_by_name(engine: Engine) {
+    async fn diff_names_the_changed_fields(engine: Engine) {
         let shop = Shop::open_still(engine).await;
         let newer = SHOP
             .replace("1.0.0", "1.1.0")
@@ -34,19 +34,19 @@ on_both_engines! {
         }
     }
 
-    async fn the_impact_is_what_would_be_done_and_changes_nothing(engine: Engine) {
+    async fn impact_lists_the_planned_steps_without_effect(engine: Engine) {
         let shop = Shop::open(engine).await;
         let id = shop.deployed(json!({"color": "blue"})).await;
         let body = json!({"name": "odd", "templates": ["shop@1.0.0"], "parameters": {"size": 9}});
         let odd = shop.ann.post("/api/v1/environments", body).await.text("id");
-        shop.probe.held().insert("https://odd.shop.local/red".into(), 200);
+        shop.probe.state().insert("https://odd.shop.local/red".into(), 200);
         shop.until(&odd, "deployed").await;
         let newer = SHOP
             .replace("1.0.0", "2.0.0")
             .replace("maximum: 9", "maximum: 5")
             .replace("prefix: shop/", "prefix: shop2/");
         shop.publish(&newer).await.expect(201);
-        shop.asked("apply");
+        shop.drain_calls("apply");
         let before = shop.log().await;
         let path = "/api/v1/templates/shop/impact?from=1.0.0&to=2.0.0";
         let impact = shop.ann.get(path).await.expect(200);
@@ -62,12 +62,12 @@ on_both_engines! {
         assert!(odd["problem"].as_str().unwrap().contains("parameters.size: must be at most 5"));
         assert_eq!((&odd["hash"], &odd["steps"]), (&Value::Null, &json!([])));
         assert_eq!(shop.log().await, before);
-        assert_eq!(shop.asked("apply"), Vec::<String>::new());
-        // It is what the plan says, and can be applied with its hash.
+        assert_eq!(shop.drain_calls("apply"), Vec::<String>::new());
+        // The impact equals the plan and can be applied with its hash.
         let change = json!({"templates": ["shop@2.0.0"], "plan_hash": mine["hash"]});
-        shop.ask(&id, "apply", change).await.expect(202);
+        shop.command(&id, "apply", change).await.expect(202);
         shop.until(&id, "deployed").await;
-        assert_eq!(shop.asked("apply"), ["settings"]);
+        assert_eq!(shop.drain_calls("apply"), ["settings"]);
         let impact = shop.ann.get(path).await.expect(200);
         assert_eq!(impact["environments"].as_array().unwrap().len(), 1);
 
@@ -78,30 +78,30 @@ on_both_engines! {
         let impact = shop.ann.get(path).await.expect(200);
         let third = &impact["environments"][1];
         assert_eq!(third["problem"], "shop@2.0.0 is deprecated: Too small.");
-        // Nobody sees others' environments in it.
+        // Environments of other organizations are not included.
         let zoe = shop.paddock.owner("zoe").await;
         zoe.get(path).await.expect(404);
     }
 
-    async fn an_environment_stays_with_the_very_template_that_it_is_made_from(engine: Engine) {
+    async fn environment_keeps_its_template_when_the_name_is_shadowed(engine: Engine) {
         let shop = Shop::start(engine).await;
         publish_shared(&shop.paddock.admin().await).await.expect(201);
         let id = shop.deployed(json!({"size": 1})).await;
-        // Somebody of the same organization publishes another one under the same name and version.
+        // The organization publishes another template under the same name and version.
         let own = SHOP.replace("prefix: shop/", "prefix: own/");
         shop.publish(&own).await.expect(201);
         for change in [json!({}), json!({"templates": ["shop@1.0.0"]})] {
-            let plan = shop.ask(&id, "plan", change).await.expect(200);
+            let plan = shop.command(&id, "plan", change).await.expect(200);
             assert_eq!(plan["summary"]["nothing"], 4, "{plan:#}");
         }
-        shop.asked("apply");
-        shop.ask(&id, "apply", json!({"parameters": {"size": 2}})).await.expect(202);
+        shop.drain_calls("apply");
+        shop.command(&id, "apply", json!({"parameters": {"size": 2}})).await.expect(202);
         shop.until(&id, "deployed").await;
-        assert_eq!(shop.asked("apply"), ["part-1"]);
-        // What is new is made from the own one; both are found.
+        assert_eq!(shop.drain_calls("apply"), ["part-1"]);
+        // New environments use the organization's own template; both are found.
         let body = json!({"name": "new", "templates": ["shop@1.0.0"], "parameters": {"size": 0}});
         let new = shop.ann.post("/api/v1/environments", body).await.text("id");
-        shop.probe.held().insert("https://new.shop.local/red".into(), 200);
+        shop.probe.state().insert("https://new.shop.local/red".into(), 200);
         shop.until(&new, "deployed").await;
         let made = shop.resource(&new, "settings").await;
         assert_eq!(made["outputs"]["told"]["prefix"], "own/", "{made:#}");

@@ -1,19 +1,19 @@
-//! Two organizations: nothing of one is there for the other.
+//! Isolation of two organizations.
 
 use serde_json::json;
 use testing::on_both_engines;
 
 use crate::calls;
-use crate::world::{Things, World, ids, refused};
+use crate::world::{Fixtures, World, ids, refused};
 
 on_both_engines! {
-    async fn what_belongs_to_others_is_not_there(engine: Engine) {
-        let (world, before) = World::pictured(engine).await;
-        // Somebody else's, somebody's that never was, and what is no id at all.
+    async fn objects_of_other_organizations_are_not_found(engine: Engine) {
+        let (world, before) = World::with_snapshot(engine).await;
+        // An ID of the other organization, an unknown ID, and an invalid ID.
         let never = "9m4e2mr0ui3e8a215n4g";
         for id in [None, Some(never), Some("1"), Some("x"), Some("%20"), Some("9M4E2MR0UI3E8A215N4G")] {
             let all = calls::all(&world.theirs);
-            let theirs = all.iter().filter(|c| c.is_of_one() && !c.is_admins());
+            let theirs = all.iter().filter(|c| c.is_single_object() && !c.is_for_admins());
             for call in theirs {
                 let named = |id| call.template.replace("{id}", id).replace("{reference}", id);
                 let path = id.map_or(call.path.clone(), named);
@@ -22,12 +22,12 @@ on_both_engines! {
                 assert_eq!(answer.status, 404, "{} {path}: {:#}", call.method, answer.json);
             }
         }
-        assert_eq!(world.picture().await, before);
+        assert_eq!(world.snapshot().await, before);
     }
 
-    async fn others_things_can_not_be_named_in_a_body_or_a_query(engine: Engine) {
-        let (world, before) = World::pictured(engine).await;
-        let Things { cluster, code, deployment, .. } = &world.theirs;
+    async fn objects_of_other_organizations_cannot_be_referenced(engine: Engine) {
+        let (world, before) = World::with_snapshot(engine).await;
+        let Fixtures { cluster, code, deployment, .. } = &world.theirs;
         let request = json!({"cluster_id": cluster, "resource": {"cpu": 1}});
         world.ann.put("/deployment/", request).await.expect(404);
         let request = json!({"cluster_id": cluster, "resources": {"cpu": 1}});
@@ -42,31 +42,31 @@ on_both_engines! {
         ] {
             assert_eq!(world.ann.get(&path).await.expect(200)["items"], json!([]), "{path}");
         }
-        assert_eq!(world.picture().await, before);
+        assert_eq!(world.snapshot().await, before);
     }
 
-    async fn no_list_shows_anything_of_others(engine: Engine) {
+    async fn lists_exclude_other_organizations(engine: Engine) {
         let world = World::new(engine).await;
-        let Things { organization, user, invite, cluster, deployment, instance, .. } = &world.theirs;
-        let Things { template, environment, resource, .. } = &world.theirs;
-        let foreign = [
+        let Fixtures { organization, user, invite, cluster, deployment, instance, .. } = &world.theirs;
+        let Fixtures { template, environment, resource, .. } = &world.theirs;
+        let others = [
             organization, user, invite, cluster, deployment, instance, template, environment, resource,
         ];
         for call in calls::all(&world.ours).iter().filter(|c| c.method == "GET") {
             let answer = world.caller(call).get(&call.path).await;
             let text = answer.json.to_string();
-            for id in foreign {
+            for id in others {
                 assert!(!text.contains(id.as_str()), "{} shows {id}: {:#}", call.name(), answer.json);
             }
             assert!(!text.contains("zoe"), "{}: {:#}", call.name(), answer.json);
         }
     }
 
-    async fn the_administrator_sees_and_changes_all_under_api_v1(engine: Engine) {
+    async fn administrator_sees_and_changes_everything_in_the_platform_api(engine: Engine) {
         let world = World::new(engine).await;
         for things in [&world.ours, &world.theirs] {
-            let Things { organization, user, invite, cluster, deployment, instance, .. } = things;
-            let Things { template, environment, resource, .. } = things;
+            let Fixtures { organization, user, invite, cluster, deployment, instance, .. } = things;
+            let Fixtures { template, environment, resource, .. } = things;
             for path in [
                 format!("templates/{template}"),
                 format!("environments/{environment}"),
@@ -101,7 +101,7 @@ on_both_engines! {
         assert!(of(&world.ours.organization) && of(&world.theirs.organization));
     }
 
-    async fn under_kargo_the_administrator_is_a_user_like_others(engine: Engine) {
+    async fn administrator_is_a_regular_user_in_the_kargo_api(engine: Engine) {
         let world = World::new(engine).await;
         assert_eq!(world.admin.get("/cluster/").await.expect(200)["total"], 0);
         assert_eq!(world.admin.get("/deployment/").await.expect(200)["total"], 0);

@@ -1,4 +1,4 @@
-//! Users and their organization: who may change whom.
+//! Users and organizations: permissions to change them.
 
 use serde_json::{Value, json};
 use testing::{Client, TestPaddock, on_both_engines};
@@ -6,7 +6,7 @@ use testing::{Client, TestPaddock, on_both_engines};
 use crate::world::start;
 
 on_both_engines! {
-    async fn who_may_change_whom(engine: Engine) {
+    async fn users_change_themselves_and_owners_change_members(engine: Engine) {
         let (paddock, ann) = start(engine).await;
         let mia = paddock.member(&ann, "mia").await;
         let admin = paddock.admin().await;
@@ -33,7 +33,7 @@ on_both_engines! {
         paddock.sign_in("mia", "from admin").await;
     }
 
-    async fn a_user_that_is_removed_is_signed_out_and_its_name_is_free(engine: Engine) {
+    async fn removed_user_is_logged_out_and_its_name_is_free(engine: Engine) {
         let (paddock, ann) = start(engine).await;
         let mia = paddock.member(&ann, "mia").await;
         let mia_id = id(&mia).await;
@@ -49,7 +49,7 @@ on_both_engines! {
         again.get("/user/").await.expect(401);
     }
 
-    async fn the_administrator_can_not_be_removed(engine: Engine) {
+    async fn administrator_cannot_be_removed(engine: Engine) {
         let paddock = TestPaddock::start(engine).await;
         let admin = paddock.admin().await;
         let user = admin.get("/api/v1/users/me").await.expect(200);
@@ -59,7 +59,7 @@ on_both_engines! {
         assert_eq!(ann.get("/api/v1/users/me").await.expect(200)["access"], "tenant");
     }
 
-    async fn an_owner_renames_the_organization_and_a_member_does_not(engine: Engine) {
+    async fn only_owners_rename_the_organization(engine: Engine) {
         let paddock = TestPaddock::start(engine).await;
         let (ann, _zoe) = (paddock.owner("ann").await, paddock.owner("zoe").await);
         let mia = paddock.member(&ann, "mia").await;

@@ -1,4 +1,4 @@
-//! ETags and `If-Match`: a change is refused if somebody else made one meanwhile.
+//! ETags and `If-Match`: an update fails after a concurrent change.
 
 use serde_json::json;
 use testing::{Answer, Client, on_both_engines};
@@ -6,7 +6,7 @@ use testing::{Answer, Client, on_both_engines};
 use crate::world::{World, deployment_path, refused, start};
 
 on_both_engines! {
-    async fn a_change_of_an_old_version_is_refused(engine: Engine) {
+    async fn update_with_an_outdated_etag_is_rejected(engine: Engine) {
         let world = World::new(engine).await;
         for (path, change) in subjects(&world) {
             let seen = etag(&world.ann.get(&path).await);
@@ -22,7 +22,7 @@ on_both_engines! {
         }
     }
 
-    async fn a_star_or_nothing_matches_any_version_and_nonsense_is_refused(engine: Engine) {
+    async fn if_match_star_or_absent_matches_and_garbage_is_rejected(engine: Engine) {
         let world = World::new(engine).await;
         for (path, change) in subjects(&world) {
             assert_eq!(world.ann.patch(&path, change.clone()).await.status, 200, "{path}");
@@ -38,7 +38,7 @@ on_both_engines! {
         }
     }
 
-    async fn what_workers_write_is_no_other_version(engine: Engine) {
+    async fn status_changes_keep_the_etag(engine: Engine) {
         let (paddock, ann) = start(engine).await;
         let cluster = paddock.cluster(&ann, json!({"cpu": 1})).await;
         let body = json!({"cluster_id": cluster, "resources": {"cpu": 1}, "image": "web:1"});

@@ -1,4 +1,4 @@
-//! Two organizations with one of everything, and a picture of all that there is.
+//! Test fixture: two organizations with one of everything, and a snapshot of all objects.
 
 use std::time::Duration;
 
@@ -7,17 +7,17 @@ use testing::{Answer, Client, Engine, TestPaddock, TestSettings};
 
 use crate::calls::Call;
 
-/// A server and ann, the owner of an organization.
+/// Starts a server with ann, the owner of an organization.
 pub(crate) async fn start(engine: Engine) -> (TestPaddock, Client) {
     start_with(engine, TestSettings::default()).await
 }
 
-/// The same without workers and agent: nothing moves.
+/// Same as [`start`], without workers and agent.
 pub(crate) async fn start_still(engine: Engine) -> (TestPaddock, Client) {
-    start_with(engine, TestSettings { is_still: true, ..TestSettings::default() }).await
+    start_with(engine, TestSettings { api_only: true, ..TestSettings::default() }).await
 }
 
-/// The same with settings.
+/// Same as [`start`], with settings.
 pub(crate) async fn start_with(engine: Engine, settings: TestSettings) -> (TestPaddock, Client) {
     let paddock = TestPaddock::start_with(engine, settings).await;
     let ann = paddock.owner("ann").await;
@@ -27,29 +27,29 @@ pub(crate) async fn start_with(engine: Engine, settings: TestSettings) -> (TestP
 /// A server with two organizations.
 pub(crate) struct World {
     pub(crate) paddock: TestPaddock,
-    /// The owner of one.
+    /// Owner of one organization.
     pub(crate) ann: Client,
-    /// The owner of the other.
+    /// Owner of the other organization.
     pub(crate) zoe: Client,
     pub(crate) admin: Client,
-    /// The agent of a cluster of ann's.
+    /// Agent of a cluster of ann's.
     pub(crate) agent: Client,
-    pub(crate) ours: Things,
-    pub(crate) theirs: Things,
+    pub(crate) ours: Fixtures,
+    pub(crate) theirs: Fixtures,
 }
 
-/// One of everything, by id.
+/// IDs of one object of every kind.
 #[derive(Debug, Clone)]
-pub(crate) struct Things {
+pub(crate) struct Fixtures {
     pub(crate) organization: String,
     pub(crate) user: String,
     pub(crate) invite: String,
-    /// The invite's code.
+    /// Invite code.
     pub(crate) code: String,
     pub(crate) cluster: String,
     pub(crate) deployment: String,
     pub(crate) instance: String,
-    /// As it is called: `name@version`.
+    /// Reference: `name@version`.
     pub(crate) template: String,
     pub(crate) environment: String,
     pub(crate) resource: String,
@@ -60,31 +60,31 @@ impl World {
         let paddock = TestPaddock::start(engine).await;
         let (ann, zoe) = (paddock.owner("ann").await, paddock.owner("zoe").await);
         let admin = paddock.admin().await;
-        let ours = Things::make(&paddock, &ann).await;
-        let theirs = Things::make(&paddock, &zoe).await;
+        let ours = Fixtures::make(&paddock, &ann).await;
+        let theirs = Fixtures::make(&paddock, &zoe).await;
         let agent = agent_of(&paddock, &ann, &agent_cluster(&ann, "far").await).await;
-        settled(&ann).await;
+        settle_clusters(&ann).await;
         Self { paddock, ann, zoe, admin, agent, ours, theirs }
     }
 
-    /// The same, with the picture of it.
-    pub(crate) async fn pictured(engine: Engine) -> (Self, Value) {
+    /// Same as [`World::new`], with a snapshot.
+    pub(crate) async fn with_snapshot(engine: Engine) -> (Self, Value) {
         let world = Self::new(engine).await;
-        let before = world.picture().await;
+        let before = world.snapshot().await;
         (world, before)
     }
 
-    /// Who can make this call.
+    /// Client that may send this request.
     pub(crate) fn caller(&self, call: &Call) -> &Client {
         match call {
-            _ if call.is_agents() => &self.agent,
-            _ if call.is_admins() => &self.admin,
+            _ if call.is_for_agents() => &self.agent,
+            _ if call.is_for_admins() => &self.admin,
             _ => &self.ann,
         }
     }
 
-    /// Everything that anybody can list, and the whole event log.
-    pub(crate) async fn picture(&self) -> Value {
+    /// Snapshot of every list and the whole event log.
+    pub(crate) async fn snapshot(&self) -> Value {
         let mut all = json!({});
         for (who, client) in [("ann", &self.ann), ("zoe", &self.zoe), ("admin", &self.admin)] {
             for list in [
@@ -95,7 +95,7 @@ impl World {
                 "deployments",
                 "instances",
                 "templates",
-                // Resources are looked at from time to time, and say when.
+                // Observation times of resources change.
                 "environments",
                 "events",
             ] {
@@ -107,7 +107,7 @@ impl World {
     }
 }
 
-impl Things {
+impl Fixtures {
     async fn make(paddock: &TestPaddock, owner: &Client) -> Self {
         let invite = owner.post("/api/v1/invites", json!({})).await;
         let cluster = paddock.cluster(owner, json!({"cpu": 4, "ram": "1Gi"})).await;
@@ -140,23 +140,23 @@ impl Things {
     }
 }
 
-/// A new cluster that waits for its agent.
+/// Creates a cluster that waits for its agent.
 pub(crate) async fn agent_cluster(owner: &Client, name: &str) -> String {
     let body = json!({"name": name, "provider": "agent"});
     owner.post("/api/v1/clusters", body).await.text("id")
 }
 
-/// The agent of a cluster, with a new token.
+/// Returns the agent of a cluster, with a new token.
 pub(crate) async fn agent_of(paddock: &TestPaddock, owner: &Client, cluster: &str) -> Client {
     let path = format!("{}/token", cluster_path(cluster));
     let token = owner.post(&path, json!({})).await.text("token");
     paddock.client.with_token(&token)
 }
 
-/// Returns when no cluster of the caller's is on its way any more.
-async fn settled(client: &Client) {
+/// Waits until no cluster of the caller is in transition.
+async fn settle_clusters(client: &Client) {
     let on_its_way = ["accepted", "provisioning", "provisioned"];
-    until("no cluster is on its way", async || {
+    until("no cluster is in transition", async || {
         let clusters = client.get("/api/v1/clusters").await.expect(200);
         let mut all = clusters["items"].as_array().unwrap().iter();
         !all.any(|one| on_its_way.contains(&one["status"].as_str().unwrap()))
@@ -164,7 +164,7 @@ async fn settled(client: &Client) {
     .await;
 }
 
-/// Checks again until it holds.
+/// Polls until the condition holds.
 pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     for _ in 0..600 {
         if holds().await {
@@ -175,7 +175,7 @@ pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     panic!("timed out: {what}");
 }
 
-/// Asks again until the answer is as expected; the whole answer then.
+/// Polls until the response is as expected. Returns it.
 pub(crate) async fn until_shown(
     client: &Client,
     path: &str,
@@ -192,35 +192,35 @@ pub(crate) async fn until_shown(
     panic!("timed out, {path} is {last:#}");
 }
 
-/// Creates a deployment; its id.
+/// Creates a deployment. Returns its ID.
 pub(crate) async fn deploy(client: &Client, body: Value) -> String {
     client.post("/api/v1/deployments", body).await.text("id")
 }
 
-/// The same, once it runs.
+/// Same as [`deploy`], once it is running.
 pub(crate) async fn deploy_running(paddock: &TestPaddock, client: &Client, body: Value) -> String {
     let id = deploy(client, body).await;
     paddock.until(client, &deployment_path(&id), "status", "running").await;
     id
 }
 
-/// The ids of all items.
+/// IDs of all items.
 pub(crate) fn ids(items: &Value) -> Vec<String> {
     let id = |item: &Value| item["id"].as_str().unwrap().to_owned();
     items.as_array().unwrap().iter().map(id).collect()
 }
 
-/// Where a deployment is.
+/// Path of a deployment.
 pub(crate) fn deployment_path(id: &str) -> String {
     format!("/api/v1/deployments/{id}")
 }
 
-/// Where a cluster is.
+/// Path of a cluster.
 pub(crate) fn cluster_path(id: &str) -> String {
     format!("/api/v1/clusters/{id}")
 }
 
-/// Fails unless the answer is a refusal that says what to do.
+/// Fails unless the response is an error with a detail.
 #[track_caller]
 pub(crate) fn refused(answer: &Answer, what: &str) {
     let problem = &answer.json;
@@ -232,7 +232,7 @@ pub(crate) fn refused(answer: &Answer, what: &str) {
     assert!(detail.len() > 10 && detail.ends_with('.'), "{what}: {problem:#}");
 }
 
-/// Fails unless the answer is a 400 that names this field, with a rule.
+/// Fails unless the response is a 400 that names this field with a rule.
 #[track_caller]
 pub(crate) fn names_field(answer: &Answer, field: &str, what: &str) {
     refused(answer, what);
@@ -246,8 +246,8 @@ pub(crate) fn names_field(answer: &Answer, field: &str, what: &str) {
     assert!(errors.iter().any(names), "{what}: {field} is not named: {:#}", answer.json);
 }
 
-/// The messages of all field errors in one text.
-pub(crate) fn sentences(answer: &Answer) -> String {
+/// Details of all field errors, concatenated.
+pub(crate) fn details(answer: &Answer) -> String {
     answer.json["detail"].as_str().unwrap_or_default().to_owned()
         + &answer.json["errors"].to_string()
 }

@@ -1,4 +1,4 @@
-// The page of the API documents: chooses one, lists its operations, searches them.
+// The API documentation page: selects a document, lists and searches its operations.
 
 import { h, put } from "../dom.js";
 import { method, operationNode, operations } from "./operation.js";
@@ -10,34 +10,34 @@ const root = document.getElementById("app");
 
 async function load(name) {
   const response = await fetch(`/docs/${name}.json`);
-  if (!response.ok) throw new Error(`The server answered ${response.status} for /docs/${name}.json.`);
+  if (!response.ok) throw new Error(`The server returned ${response.status} for /docs/${name}.json.`);
   return response.json();
 }
 
-/** The document that the address asks for; a link to an operation finds the one that has it. */
+/** The document selected by the URL; a link to an operation selects the document that contains it. */
 async function choose() {
-  const asked = new URLSearchParams(location.search).get("api");
+  const requested = new URLSearchParams(location.search).get("api");
   const names = DOCUMENTS.map(([name]) => name);
-  const first = names.includes(asked) ? asked : names[0];
-  const wanted = decodeURIComponent(location.hash.slice(1));
-  for (const name of asked || !wanted ? [first] : names) {
+  const first = names.includes(requested) ? requested : names[0];
+  const operationId = decodeURIComponent(location.hash.slice(1));
+  for (const name of requested || !operationId ? [first] : names) {
     const doc = await load(name);
-    if (!wanted || asked || operations(doc).some((one) => one.id === wanted)) return [name, doc];
+    if (!operationId || requested || operations(doc).some((operation) => operation.id === operationId)) return [name, doc];
   }
   return [first, await load(first)];
 }
 
 function groups(doc, all) {
   const named = (doc.tags ?? []).map((tag) => tag.name);
-  const tags = [...new Set([...named, ...all.map((one) => one.tag)])];
-  return tags.map((tag) => ({ tag, description: doc.tags?.find((one) => one.name === tag)?.description, members: all.filter((one) => one.tag === tag) })).filter((group) => group.members.length);
+  const tags = [...new Set([...named, ...all.map((operation) => operation.tag)])];
+  return tags.map((tag) => ({ tag, description: doc.tags?.find(({ name }) => name === tag)?.description, members: all.filter((operation) => operation.tag === tag) })).filter((group) => group.members.length);
 }
 
 function page(name, doc) {
   const all = operations(doc);
   const sections = groups(doc, all).map(({ tag, description, members }) => ({
-    link: h("li", {}, h("h3", {}, tag), h("ul", {}, members.map((one) => navigation(one)))),
-    node: h("section", { class: "group" }, h("h2", {}, tag), h("div", { class: "prose" }, prose(description)), members.map((one) => operationNode(doc, one))),
+    link: h("li", {}, h("h3", {}, tag), h("ul", {}, members.map((operation) => navigation(operation)))),
+    node: h("section", { class: "group" }, h("h2", {}, tag), h("div", { class: "prose" }, prose(description)), members.map((operation) => operationNode(doc, operation))),
     members,
   }));
   const none = h("p", { class: "loading", hidden: true, role: "status" }, "No operation matches.");
@@ -47,10 +47,10 @@ function page(name, doc) {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     let hits = 0;
     for (const { link, node, members } of sections) {
-      const shown = members.map((one) => words.every((word) => [one.summary, one.path, one.method, one.id, one.tag, one.description].join(" ").toLowerCase().includes(word)));
-      shown.forEach((yes, at) => {
-        link.querySelectorAll("li")[at].hidden = !yes;
-        node.querySelectorAll(".operation")[at].hidden = !yes;
+      const shown = members.map((operation) => words.every((word) => [operation.summary, operation.path, operation.method, operation.id, operation.tag, operation.description].join(" ").toLowerCase().includes(word)));
+      shown.forEach((isShown, at) => {
+        link.querySelectorAll("li")[at].hidden = !isShown;
+        node.querySelectorAll(".operation")[at].hidden = !isShown;
       });
       link.hidden = node.hidden = !shown.includes(true);
       hits += shown.filter(Boolean).length;
@@ -59,13 +59,13 @@ function page(name, doc) {
     put(title, hits === all.length ? `All ${hits} operations` : `${hits} of ${all.length} operations`);
   }
 
-  // On a narrow page the list is folded below its title; a chosen operation folds it again.
+  // On a narrow page the list is collapsed below its title; selecting an operation collapses it again.
   const title = h("summary");
-  const links = h("details", { onclick: (event) => event.target.closest("a") && fold() }, title, h("ul", {}, sections.map(({ link }) => link)));
+  const links = h("details", { onclick: (event) => event.target.closest("a") && collapse() }, title, h("ul", {}, sections.map(({ link }) => link)));
   const narrow = matchMedia("(max-width: 900px)");
-  const fold = () => (links.open = !narrow.matches);
-  narrow.addEventListener("change", fold);
-  fold();
+  const collapse = () => (links.open = !narrow.matches);
+  narrow.addEventListener("change", collapse);
+  collapse();
   filter();
 
   document.addEventListener("keydown", (event) => {
@@ -82,8 +82,8 @@ function page(name, doc) {
     h("main", {}, intro(name, doc), none, sections.map(({ node }) => node)));
 }
 
-function navigation(one) {
-  return h("li", {}, h("a", { href: `#${one.id}`, "data-operation": one.id, class: one.deprecated && "deprecated" }, method(one.method), h("span", {}, plain(one.summary ?? one.path))));
+function navigation(operation) {
+  return h("li", {}, h("a", { href: `#${operation.id}`, "data-operation": operation.id, class: operation.deprecated && "deprecated" }, method(operation.method), h("span", {}, plain(operation.summary ?? operation.path))));
 }
 
 function intro(name, doc) {
@@ -93,18 +93,18 @@ function intro(name, doc) {
     h("div", { class: "prose" }, prose(doc.info?.description)),
     h("div", { class: "panel token" },
       h("label", { for: "token" }, "Token for “Try it”"),
-      h("input", { id: "token", type: "password", autocomplete: "off", value: token(), placeholder: "Paste one, or sign in to the console in this tab", oninput: (event) => setToken(event.target.value) }),
-      h("p", { class: "hint" }, "It stays in this tab and is sent to this server alone.")));
+      h("input", { id: "token", type: "password", autocomplete: "off", value: token(), placeholder: "Paste a token, or sign in to the console in this tab", oninput: (event) => setToken(event.target.value) }),
+      h("p", { class: "hint" }, "Stored in this tab and sent only to this server.")));
 }
 
 function mark() {
-  const wanted = decodeURIComponent(location.hash.slice(1));
+  const operationId = decodeURIComponent(location.hash.slice(1));
   for (const link of document.querySelectorAll("[data-operation]")) {
-    if (link.dataset.operation === wanted) link.setAttribute("aria-current", "true");
+    if (link.dataset.operation === operationId) link.setAttribute("aria-current", "true");
     else link.removeAttribute("aria-current");
   }
   document.querySelector(".operation.target")?.classList.remove("target");
-  const found = wanted && document.getElementById(wanted);
+  const found = operationId && document.getElementById(operationId);
   if (!found) return;
   found.classList.add("target");
   found.scrollIntoView();
@@ -117,5 +117,5 @@ try {
   mark();
   window.addEventListener("hashchange", mark);
 } catch (error) {
-  put(root, h("div", { class: "empty bad", role: "alert" }, h("h1", {}, "The document could not be loaded"), h("p", {}, error.message)));
+  put(root, h("div", { class: "empty bad", role: "alert" }, h("h1", {}, "Loading the document failed"), h("p", {}, error.message)));
 }

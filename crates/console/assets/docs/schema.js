@@ -1,17 +1,17 @@
-// Reads JSON schemas of an OpenAPI 3.1 document: references, types in words, examples, a tree to look at.
+// Reads JSON schemas of an OpenAPI 3.1 document: references, type names, examples, a tree of fields.
 
 import { h } from "../dom.js";
 import { spans } from "./text.js";
 
-const DEEPEST = 8;
+const MAX_DEPTH = 8;
 
-/** Follows `$ref` inside the document; what is given beside a reference wins over it. */
+/** Resolves `$ref` within the document; sibling keys of a reference override it. */
 export function resolve(doc, node) {
   let found = node ?? {};
-  for (let hops = 0; found.$ref && hops < DEEPEST; hops++) {
-    const { $ref, ...beside } = found;
+  for (let hops = 0; found.$ref && hops < MAX_DEPTH; hops++) {
+    const { $ref, ...siblings } = found;
     const target = $ref.replace(/^#\//, "").split("/").map((part) => decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~"));
-    found = { title: target.at(-1), ...target.reduce((at, key) => at?.[key], doc), ...beside };
+    found = { title: target.at(-1), ...target.reduce((at, key) => at?.[key], doc), ...siblings };
   }
   return found.allOf ? merge(doc, found) : found;
 }
@@ -29,25 +29,25 @@ const types = (schema) => [schema.type ?? (schema.properties ? "object" : [])].f
 const choices = (schema) => schema.oneOf ?? schema.anyOf;
 const isNull = (schema) => types(schema).length === 1 && types(schema)[0] === "null";
 
-/** The one schema that matters when the others only allow null. */
-function solid(doc, node) {
+/** The schema without its null alternative. */
+function nonNull(doc, node) {
   const schema = resolve(doc, node);
-  const real = choices(schema)?.filter((one) => !isNull(one));
+  const real = choices(schema)?.filter((choice) => !isNull(choice));
   return real?.length === 1 ? { ...resolve(doc, real[0]), ...(schema.description && { description: schema.description }) } : schema;
 }
 
-/** A schema's type in a few words: `array of Cluster`, `string (date-time) or null`. */
+/** A schema's type as text: `array of Cluster`, `string (date-time) or null`. */
 export function typeText(doc, node) {
   const schema = resolve(doc, node);
-  if (choices(schema)) return [...new Set(choices(schema).map((one) => typeText(doc, one)))].join(" or ");
+  if (choices(schema)) return [...new Set(choices(schema).map((choice) => typeText(doc, choice)))].join(" or ");
   if (schema.const !== undefined) return JSON.stringify(schema.const);
-  const words = types(schema).map((type) => {
+  const names = types(schema).map((type) => {
     if (type === "array") return `array of ${typeText(doc, schema.items)}`;
     if (type !== "object") return schema.format ? `${type} (${schema.format})` : type;
     if (schema.properties) return schema.title ?? "object";
     return schema.additionalProperties?.type || schema.additionalProperties?.$ref ? `map of ${typeText(doc, schema.additionalProperties)}` : "object";
   });
-  return words.join(" or ") || "any";
+  return names.join(" or ") || "any";
 }
 
 const SAMPLES = {
@@ -55,16 +55,16 @@ const SAMPLES = {
   uri: "https://example.com", email: "mira@example.com", password: "a long password", int32: 1, int64: 1,
 };
 
-/** A value that fits the schema: what the document offers, else one made from the types. */
+/** A value that matches the schema: the document's example, else one generated from the types. */
 export function example(doc, node, depth = 0) {
-  const schema = solid(doc, node);
+  const schema = nonNull(doc, node);
   const given = [schema.example, schema.examples?.[0], schema.const, schema.default, schema.enum?.[0]].find((value) => value !== undefined && value !== null);
   if (given !== undefined) return given;
-  const real = choices(schema)?.find((one) => !isNull(one));
+  const real = choices(schema)?.find((choice) => !isNull(choice));
   if (real) return example(doc, real, depth + 1);
   switch (types(schema).find((type) => type !== "null")) {
-    case "object": return depth > DEEPEST ? {} : objectExample(doc, schema, depth);
-    case "array": return depth > DEEPEST || !schema.items ? [] : [example(doc, schema.items, depth + 1)];
+    case "object": return depth > MAX_DEPTH ? {} : objectExample(doc, schema, depth);
+    case "array": return depth > MAX_DEPTH || !schema.items ? [] : [example(doc, schema.items, depth + 1)];
     case "integer": case "number": return schema.minimum ?? 1;
     case "boolean": return true;
     case "string": return SAMPLES[schema.format] ?? "text";
@@ -73,15 +73,15 @@ export function example(doc, node, depth = 0) {
 }
 
 function objectExample(doc, schema, depth) {
-  const made = Object.entries(schema.properties ?? {}).map(([name, one]) => [name, example(doc, one, depth + 1)]);
+  const fields = Object.entries(schema.properties ?? {}).map(([name, field]) => [name, example(doc, field, depth + 1)]);
   const extra = schema.additionalProperties;
-  if (!made.length && extra && typeof extra === "object") made.push(["key", example(doc, extra, depth + 1)]);
-  return Object.fromEntries(made);
+  if (!fields.length && extra && typeof extra === "object") fields.push(["key", example(doc, extra, depth + 1)]);
+  return Object.fromEntries(fields);
 }
 
-/** What a value must keep to. */
-function limits(schema) {
-  const said = [
+/** The constraints on a value. */
+function constraintText(schema) {
+  const constraints = [
     schema.enum && `one of ${schema.enum.map((value) => JSON.stringify(value)).join(", ")}`,
     schema.default !== undefined && schema.default !== null && `default ${JSON.stringify(schema.default)}`,
     schema.minimum !== undefined && `at least ${schema.minimum}`,
@@ -91,24 +91,24 @@ function limits(schema) {
     schema.maxItems !== undefined && `at most ${schema.maxItems} items`,
     schema.pattern && `matches ${schema.pattern}`,
   ];
-  return said.filter(Boolean).join("; ");
+  return constraints.filter(Boolean).join("; ");
 }
 
-/** One name with its type and meaning; `inside` is shown below, folded until asked for. */
+/** One field with type and description; nested fields are collapsed. */
 export function property(doc, name, node, required, note) {
-  const schema = solid(doc, node);
-  const below = schema.items ? solid(doc, schema.items) : schema;
-  const deep = below.properties ? below : typeof schema.additionalProperties === "object" ? solid(doc, schema.additionalProperties) : null;
+  const schema = nonNull(doc, node);
+  const below = schema.items ? nonNull(doc, schema.items) : schema;
+  const deep = below.properties ? below : typeof schema.additionalProperties === "object" ? nonNull(doc, schema.additionalProperties) : null;
   const item = h("li", {},
     h("div", { class: "prop" }, h("code", { class: "prop-name" }, name), h("span", { class: "prop-type" }, typeText(doc, node)), required && h("span", { class: "required" }, "required"), note && h("span", { class: "tag" }, note)),
     (node.description ?? schema.description) && h("p", { class: "prop-text" }, spans(node.description ?? schema.description)),
-    limits(schema) && h("p", { class: "prop-text faint" }, limits(schema)));
-  if (deep?.properties) item.append(folded(doc, deep));
+    constraintText(schema) && h("p", { class: "prop-text faint" }, constraintText(schema)));
+  if (deep?.properties) item.append(nested(doc, deep));
   return item;
 }
 
-/** Built when it is opened: schemas may hold themselves. */
-function folded(doc, schema) {
+/** Nested fields, built when opened: schemas may be recursive. */
+function nested(doc, schema) {
   const node = h("details", {}, h("summary", {}, schema.title ? `Fields of ${schema.title}` : "Fields"));
   node.addEventListener("toggle", () => node.append(tree(doc, schema)), { once: true });
   return node;
@@ -116,9 +116,9 @@ function folded(doc, schema) {
 
 /** The fields of a schema. */
 export function tree(doc, node) {
-  let schema = solid(doc, node);
-  if (schema.items) schema = solid(doc, schema.items);
+  let schema = nonNull(doc, node);
+  if (schema.items) schema = nonNull(doc, schema.items);
   const fields = Object.entries(schema.properties ?? {});
   if (!fields.length) return h("p", { class: "prop-text" }, typeText(doc, node), schema.description && [": ", spans(schema.description)]);
-  return h("ul", { class: "props" }, fields.map(([name, one]) => property(doc, name, one, schema.required?.includes(name))));
+  return h("ul", { class: "props" }, fields.map(([name, field]) => property(doc, name, field, schema.required?.includes(name))));
 }

@@ -1,8 +1,8 @@
-// The little Markdown that descriptions use, built as elements: paragraphs, lists, code, bold, links.
+// Renders the Markdown subset of descriptions as elements: paragraphs, lists, code, bold, links.
 
 import { h } from "../dom.js";
 
-/** Turns a description into elements. */
+/** Renders a description as elements. */
 export function prose(text) {
   const blocks = String(text ?? "").trim().split(/\n\s*\n/).filter(Boolean);
   return blocks.map((block) => {
@@ -17,7 +17,7 @@ export function prose(text) {
   });
 }
 
-/** The text alone, for places that are links already. */
+/** The plain text, for use inside links. */
 export function plain(text) {
   return String(text).replace(/`([^`]+)`/g, "$1").replace(/\*\*([^*]+)\*\*/g, "$1").replace(/\[([^\]]+)\]\([^)\s]+\)/g, "$1");
 }

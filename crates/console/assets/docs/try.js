@@ -1,4 +1,4 @@
-// Sends an operation's request from the page.
+// Sends requests of an operation from the page.
 
 import { h, put } from "../dom.js";
 import { field } from "../form.js";
@@ -8,18 +8,18 @@ import { typeText } from "./schema.js";
 const TOKEN = "paddock.docs.token";
 const STREAM_MS = 5000;
 
-/** The token to send: the one given here, else the console's of this tab. */
+/** The token to send: the one entered here, else that of the console in this tab. */
 export function token() {
   const session = JSON.parse(sessionStorage.getItem("paddock.session") ?? "null");
   return sessionStorage.getItem(TOKEN) ?? session?.token ?? "";
 }
 
-/** Remembers a token for as long as this tab lives. */
+/** Stores a token for the lifetime of this tab. */
 export function setToken(text) {
   sessionStorage.setItem(TOKEN, text.trim());
 }
 
-/** A folded form, built when it is opened. */
+/** A collapsed form, built when opened. */
 export function tryIt(doc, operation) {
   const node = h("details", { class: "try" }, h("summary", {}, "Try it"));
   node.addEventListener("toggle", () => node.append(tryForm(doc, operation)), { once: true });
@@ -27,20 +27,20 @@ export function tryIt(doc, operation) {
 }
 
 function tryForm(doc, operation) {
-  const inputs = operation.parameters.filter((one) => one.in !== "cookie")
-    .map((one) => field({ name: `${one.in}:${one.name}`, label: one.name, required: one.required, placeholder: typeText(doc, one.schema), autocomplete: "off", spellcheck: "false" }));
+  const inputs = operation.parameters.filter((parameter) => parameter.in !== "cookie")
+    .map((parameter) => field({ name: `${parameter.in}:${parameter.name}`, label: parameter.name, required: parameter.required, placeholder: typeText(doc, parameter.schema), autocomplete: "off", spellcheck: "false" }));
   const text = bodyExample(doc, operation);
-  const answer = h("div", { class: "result", "aria-live": "polite" });
+  const result = h("div", { class: "result", "aria-live": "polite" });
   const button = h("button", { class: "primary" }, "Send");
-  const form = h("form", {}, inputs, text !== null && field({ name: "body", label: "Body", as: "textarea", required: true, rows: Math.min(text.split("\n").length + 1, 18), spellcheck: "false", value: text }), h("div", { class: "actions" }, button), answer);
+  const form = h("form", {}, inputs, text !== null && field({ name: "body", label: "Body", as: "textarea", required: true, rows: Math.min(text.split("\n").length + 1, 18), spellcheck: "false", value: text }), h("div", { class: "actions" }, button), result);
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     button.disabled = true;
-    put(answer, h("p", { class: "loading" }, "Sending…"));
+    put(result, h("p", { class: "loading" }, "Sending…"));
     try {
-      put(answer, await run(operation, Object.fromEntries(new FormData(form))));
+      put(result, await run(operation, Object.fromEntries(new FormData(form))));
     } catch (error) {
-      put(answer, h("p", { class: "alert" }, `The request could not be sent: ${error.message}`));
+      put(result, h("p", { class: "alert" }, `Sending the request failed: ${error.message}`));
     }
     button.disabled = false;
   });
@@ -48,24 +48,24 @@ function tryForm(doc, operation) {
 }
 
 async function run(operation, values) {
-  const given = (place) => operation.parameters.filter((one) => one.in === place).map((one) => [one.name, values[`${place}:${one.name}`]]).filter(([, value]) => value !== "");
-  const path = given("path").reduce((at, [name, value]) => at.replace(`{${name}}`, encodeURIComponent(value)), operation.path);
-  const query = new URLSearchParams(given("query")).toString();
-  const headers = new Headers(given("header"));
+  const parameters = (place) => operation.parameters.filter((parameter) => parameter.in === place).map((parameter) => [parameter.name, values[`${place}:${parameter.name}`]]).filter(([, value]) => value !== "");
+  const path = parameters("path").reduce((at, [name, value]) => at.replace(`{${name}}`, encodeURIComponent(value)), operation.path);
+  const query = new URLSearchParams(parameters("query")).toString();
+  const headers = new Headers(parameters("header"));
   if (token() && !headers.has("Authorization")) headers.set("Authorization", `Bearer ${token()}`);
   if (values.body !== undefined) headers.set("Content-Type", operation.media);
   const start = performance.now();
   const response = await fetch(path + (query && `?${query}`), { method: operation.method.toUpperCase(), headers, body: values.body, cache: "no-store" });
   const took = Math.round(performance.now() - start);
-  const kept = [...response.headers].map(([name, value]) => `${name}: ${value}`).join("\n");
+  const responseHeaders = [...response.headers].map(([name, value]) => `${name}: ${value}`).join("\n");
   return [
     h("p", { class: "result-head" }, h("b", { class: `code-${String(response.status)[0]}` }, `${response.status} ${response.statusText}`), h("span", { class: "hint" }, `${took} ms`)),
     snippet(pretty(await read(response)) || "No body."),
-    h("details", {}, h("summary", {}, "Headers"), h("pre", {}, kept)),
+    h("details", {}, h("summary", {}, "Headers"), h("pre", {}, responseHeaders)),
   ];
 }
 
-/** The whole body, or what a stream says in its first seconds. */
+/** The whole body, or the first seconds of a stream. */
 async function read(response) {
   if (!response.headers.get("Content-Type")?.includes("event-stream")) return response.text();
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();

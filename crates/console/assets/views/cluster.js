@@ -1,4 +1,4 @@
-// One cluster: its state, what it has left, and what runs there.
+// One cluster: status, capacity and deployments.
 
 import { call, session } from "../api.js";
 import { copyButton, h, keyed, put, toast } from "../dom.js";
@@ -15,20 +15,20 @@ export function cluster(id) {
   const running = deploymentTable("of-cluster");
   const title = h("h2");
   const node = h("div", {}, top, h("section", {}, title, running.node));
-  let shown = null;
+  let rendered = null;
 
   function update() {
-    const one = clusters.get(id);
-    if (!one) {
-      shown = null;
+    const cluster = clusters.get(id);
+    if (!cluster) {
+      rendered = null;
       node.classList.add("bare");
-      return put(top, clusters.problem ? failure(clusters.problem, () => clusters.load()) : clusters.loaded ? gone() : h("p", { class: "loading" }, "Loading…"));
+      return put(top, clusters.problem ? failure(clusters.problem, () => clusters.load()) : clusters.loaded ? notFound() : h("p", { class: "loading" }, "Loading…"));
     }
     node.classList.remove("bare");
-    const mark = JSON.stringify([one, owner(one), madeBy(one)]);
-    if (shown !== mark) put(top, about(one));
-    shown = mark;
-    document.title = `${one.name} · Paddock`;
+    const mark = JSON.stringify([cluster, owner(cluster), createdBy(cluster)]);
+    if (rendered !== mark) put(top, about(cluster));
+    rendered = mark;
+    document.title = `${cluster.name} · Paddock`;
     const mine = deployments.all.filter((deployment) => deployment.cluster_id === id).sort((a, b) => b.priority - a.priority);
     put(title, "Deployments", h("span", { class: "number" }, mine.length));
     running.body.parentElement.hidden = !mine.length;
@@ -39,74 +39,74 @@ export function cluster(id) {
   return { title: "Cluster", node, update };
 }
 
-function gone() {
-  return empty("This cluster does not exist", "It may have been deleted, or it belongs to someone else.", h("a", { class: "button plain", href: "#/clusters" }, "All clusters"));
+function notFound() {
+  return empty("Cluster not found", "It was deleted or belongs to another organization.", h("a", { class: "button plain", href: "#/clusters" }, "All clusters"));
 }
 
-/** Shared clusters belong to the platform; the others to their organization. */
-function mayChange(one) {
-  return isPlatform() || (!one.shared && one.organization_id === session.user.organization_id);
+/** Shared clusters belong to the platform, all others to their organization. */
+function mayChange(cluster) {
+  return isPlatform() || (!cluster.shared && cluster.organization_id === session.user.organization_id);
 }
 
-function madeBy(one) {
-  return person(one.created_by, one.organization_id);
+function createdBy(cluster) {
+  return person(cluster.created_by, cluster.organization_id);
 }
 
-function about(one) {
+function about(cluster) {
   return [
-    head(one.name, {
+    head(cluster.name, {
       back: ["#/clusters", "Clusters"],
-      below: h("div", { class: "state" }, badge(one.status), one.status_reason && h("p", { class: "reason" }, one.status_reason)),
+      below: h("div", { class: "state" }, badge(cluster.status), cluster.status_reason && h("p", { class: "reason" }, cluster.status_reason)),
       actions: [
-        mayChange(one) && h("button", { class: "plain", onclick: () => edit(one) }, "Edit"),
-        mayChange(one) && h("button", { class: "plain warn", onclick: () => remove(one) }, "Delete"),
-        h("button", { class: "primary", "data-new": true, onclick: () => deploymentCreate(one.id) }, "Deploy here"),
+        mayChange(cluster) && h("button", { class: "plain", onclick: () => edit(cluster) }, "Edit"),
+        mayChange(cluster) && h("button", { class: "plain warn", onclick: () => remove(cluster) }, "Delete"),
+        h("button", { class: "primary", "data-new": true, onclick: () => deploymentCreate(cluster.id) }, "Deploy here"),
       ],
     }),
     h("div", { class: "columns" },
-      h("section", { class: "panel" }, h("h2", {}, "Capacity"), bars(one.capacity)),
+      h("section", { class: "panel" }, h("h2", {}, "Capacity"), bars(cluster.capacity)),
       h("section", { class: "panel" }, h("h2", {}, "About"), facts([
-        ["Owner", one.shared ? "Shared by everyone" : isPlatform() ? owner(one) : "Your organization"],
-        ["Provider", one.provider],
-        ["Place", [one.cloud_provider, one.region].filter(Boolean).join(" · ")],
-        ["Labels", labels(one.labels)],
-        ["Created", [time(one.created_at), one.created_by && ` by ${madeBy(one)}`]],
-        ["Changed", time(one.updated_at)],
-        ["Id", h("span", { class: "copyable" }, h("code", {}, one.id), copyButton(one.id, "Copy the id"))],
+        ["Owner", cluster.shared ? "Shared by all organizations" : isPlatform() ? owner(cluster) : "Your organization"],
+        ["Provider", cluster.provider],
+        ["Location", [cluster.cloud_provider, cluster.region].filter(Boolean).join(" · ")],
+        ["Labels", labels(cluster.labels)],
+        ["Created", [time(cluster.created_at), cluster.created_by && ` by ${createdBy(cluster)}`]],
+        ["Updated", time(cluster.updated_at)],
+        ["Id", h("span", { class: "copyable" }, h("code", {}, cluster.id), copyButton(cluster.id, "Copy id"))],
       ]))),
   ];
 }
 
-function edit(one) {
+function edit(cluster) {
   const platform = isPlatform();
-  const totals = Object.entries(one.capacity).map(([kind, { total }]) => [kind, exact(kind, total)]);
+  const totals = Object.entries(cluster.capacity).map(([kind, { total }]) => [kind, exact(kind, total)]);
   const capacity = amounts("capacity", "Capacity", totals);
-  dialog(`Edit ${one.name}`, (close) => form({
+  dialog(`Edit ${cluster.name}`, (close) => form({
     fields: [
-      field({ name: "name", label: "Name", required: true, value: one.name, spellcheck: "false" }),
-      field({ name: "labels", label: "Labels", as: "textarea", rows: 3, hint: "One key=value per line.", value: Object.entries(one.labels ?? {}).map((pair) => pair.join("=")).join("\n") }),
+      field({ name: "name", label: "Name", required: true, value: cluster.name, spellcheck: "false" }),
+      field({ name: "labels", label: "Labels", as: "textarea", rows: 3, hint: "One key=value per line.", value: Object.entries(cluster.labels ?? {}).map((pair) => pair.join("=")).join("\n") }),
       platform && capacity.node,
     ],
     action: "Save", cancel: close,
     async send({ name, labels }) {
       const changed = platform && JSON.stringify(Object.entries(capacity.values())) !== JSON.stringify(totals);
-      clusters.put(await call("PATCH", `/clusters/${one.id}`, { name: name.trim(), labels: pairs(labels), ...(changed && { capacity: capacity.values() }) }));
+      clusters.put(await call("PATCH", `/clusters/${cluster.id}`, { name: name.trim(), labels: pairs(labels), ...(changed && { capacity: capacity.values() }) }));
       close();
       toast("Saved");
     },
   }));
 }
 
-function remove(one) {
-  const held = one.deployments ? ` It still has ${count(one.deployments, "deployment")}: delete them first.` : "";
+function remove(cluster) {
+  const blocked = cluster.deployments ? ` It still has ${count(cluster.deployments, "deployment")}: delete them first.` : "";
   confirm({
-    title: `Delete ${one.name}?`,
-    text: `The cluster and its capacity go away. This can't be undone.${held}`,
-    action: "Delete cluster", typed: one.name,
+    title: `Delete ${cluster.name}?`,
+    text: `Deletes the cluster and its capacity. This can't be undone.${blocked}`,
+    action: "Delete cluster", typed: cluster.name,
     async send() {
-      const left = await call("DELETE", `/clusters/${one.id}`);
-      if (left?.id) clusters.put(left);
-      toast(`Cluster ${one.name} is being deleted`);
+      const deleting = await call("DELETE", `/clusters/${cluster.id}`);
+      if (deleting?.id) clusters.put(deleting);
+      toast(`Cluster ${cluster.name} is being deleted`);
       location.hash = "#/clusters";
     },
   });

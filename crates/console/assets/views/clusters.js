@@ -1,10 +1,10 @@
-// The clusters that the caller can use, and making a new one.
+// The clusters that the caller can use, and the form to create one.
 
 import { creator } from "../api.js";
 import { h, keyed, put, toast } from "../dom.js";
 import { amounts, dialog, field, form } from "../form.js";
 import { pairs } from "../format.js";
-import { clusters as known } from "../live.js";
+import { clusters as collection } from "../live.js";
 import { clusterCard, empty, failure, head } from "../parts.js";
 import { owner } from "../people.js";
 
@@ -15,19 +15,19 @@ export function clusters() {
   const node = h("div", {}, head("Clusters", { actions: create() }), h("div", { class: "filters" }, search), cards);
 
   function update() {
-    if (!known.loaded) return put(cards, known.problem ? failure(known.problem, () => known.load()) : h("p", { class: "loading" }, "Loading…"));
-    const wanted = search.value.trim().toLowerCase();
-    const shown = known.all.filter((one) => !wanted || text(one).includes(wanted)).sort((a, b) => a.name.localeCompare(b.name));
-    keyed(cards, shown, (one) => one.id, clusterCard, (one) => [one, owner(one)]);
+    if (!collection.loaded) return put(cards, collection.problem ? failure(collection.problem, () => collection.load()) : h("p", { class: "loading" }, "Loading…"));
+    const query = search.value.trim().toLowerCase();
+    const shown = collection.all.filter((cluster) => !query || text(cluster).includes(query)).sort((a, b) => a.name.localeCompare(b.name));
+    keyed(cards, shown, (cluster) => cluster.id, clusterCard, (cluster) => [cluster, owner(cluster)]);
     if (shown.length) return;
-    put(cards, known.all.length ? empty("No cluster matches", "Try fewer letters.") : empty("No clusters yet", "A cluster is a place with capacity where deployments run.", create()));
+    put(cards, collection.all.length ? empty("No cluster matches", "Try a shorter filter.") : empty("No clusters yet", "A cluster provides capacity to run deployments.", create()));
   }
 
   return { title: "Clusters", node, update };
 }
 
-function text(one) {
-  return [one.name, one.status, one.provider, one.cloud_provider, one.region, owner(one), ...Object.entries(one.labels ?? {}).flat()].join(" ").toLowerCase();
+function text(cluster) {
+  return [cluster.name, cluster.status, cluster.provider, cluster.cloud_provider, cluster.region, owner(cluster), ...Object.entries(cluster.labels ?? {}).flat()].join(" ").toLowerCase();
 }
 
 function clusterCreate() {
@@ -39,24 +39,24 @@ function clusterCreate() {
       capacity.node,
       field({
         name: "provider", label: "Provider", as: "select", value: "",
-        options: [["", "This machine (default)"], ["agent", "An agent that you run"], ["kubernetes", "Kubernetes"], ["terraform", "Terraform"]],
+        options: [["", "This machine (default)"], ["agent", "Remote agent"], ["kubernetes", "Kubernetes"], ["terraform", "Terraform"]],
       }),
-      h("details", {}, h("summary", {}, "Place and labels"),
+      h("details", {}, h("summary", {}, "Location and labels"),
         field({ name: "cloud_provider", label: "Cloud provider", autocomplete: "off", placeholder: "aws" }),
         field({ name: "region", label: "Region", autocomplete: "off", placeholder: "us-east-1" }),
         field({ name: "labels", label: "Labels", as: "textarea", rows: 2, placeholder: "team=web", hint: "One key=value per line." })),
     ],
     action: "Create cluster", cancel: close,
     async send({ name, provider, cloud_provider, region, labels }) {
-      const made = await create({
+      const created = await create({
         name: name.trim(), capacity: capacity.values(),
         ...(provider && { provider }), ...(cloud_provider.trim() && { cloud_provider: cloud_provider.trim() }),
         ...(region.trim() && { region: region.trim() }), ...(labels.trim() && { labels: pairs(labels) }),
       });
-      known.put(made);
+      collection.put(created);
       close();
-      toast(`Cluster ${made.name} is created`);
-      location.hash = `#/clusters/${made.id}`;
+      toast(`Cluster ${created.name} created`);
+      location.hash = `#/clusters/${created.id}`;
     },
   }));
 }

@@ -1,25 +1,25 @@
-// The form that makes a deployment.
+// The form that creates a deployment.
 
 import { creator } from "../api.js";
 import { h, toast } from "../dom.js";
 import { amounts, dialog, field, form } from "../form.js";
-import { pairs, words } from "../format.js";
+import { pairs, splitCommand } from "../format.js";
 import { clusters, deployments } from "../live.js";
 import { owner } from "../people.js";
 
-/** Opens the form; `cluster` is chosen beforehand when it is known. */
+/** Opens the form, with `cluster` preselected. */
 export function deploymentCreate(cluster = "") {
-  const resources = amounts("resources", "Needs", [["cpu", "1"], ["ram", "512Mi"]]);
-  const places = clusters.all.sort((a, b) => a.name.localeCompare(b.name)).map((one) => [one.id, placeName(one)]);
+  const resources = amounts("resources", "Resources", [["cpu", "1"], ["ram", "512Mi"]]);
+  const options = clusters.all.sort((a, b) => a.name.localeCompare(b.name)).map((cluster) => [cluster.id, clusterLabel(cluster)]);
   const create = creator("/deployments");
   dialog("New deployment", (close) => form({
     fields: [
       field({ name: "name", label: "Name", autocomplete: "off", spellcheck: "false", placeholder: "web" }),
-      field({ name: "image", label: "Image", autocomplete: "off", autocapitalize: "off", spellcheck: "false", placeholder: "registry.example/team/web:3", hint: "Without an image the deployment only holds its capacity." }),
-      field({ name: "cluster_id", label: "Cluster", as: "select", value: cluster, options: [["", "Any cluster with room"], ...places] }),
+      field({ name: "image", label: "Image", autocomplete: "off", autocapitalize: "off", spellcheck: "false", placeholder: "registry.example/team/web:3", hint: "Without an image the deployment only reserves capacity." }),
+      field({ name: "cluster_id", label: "Cluster", as: "select", value: cluster, options: [["", "Any cluster with free capacity"], ...options] }),
       resources.node,
       h("div", { class: "pair" },
-        field({ name: "priority", label: "Priority", type: "number", step: 1, placeholder: "0", hint: "Higher goes first and may displace lower." }),
+        field({ name: "priority", label: "Priority", type: "number", step: 1, placeholder: "0", hint: "Higher priorities are placed first and may preempt lower ones." }),
         field({ name: "replicas", label: "Replicas", type: "number", min: 1, step: 1, placeholder: "1" })),
       h("details", {}, h("summary", {}, "Command, ports, environment, labels"),
         field({ name: "command", label: "Command", spellcheck: "false", autocomplete: "off", placeholder: "serve --port 8080" }),
@@ -29,30 +29,30 @@ export function deploymentCreate(cluster = "") {
     ],
     action: "Deploy", cancel: close,
     async send(values) {
-      const made = await create({ ...request(values), resources: resources.values() });
-      deployments.put(made);
+      const created = await create({ ...request(values), resources: resources.values() });
+      deployments.put(created);
       close();
-      toast(`${made.name || "The deployment"} is accepted`);
-      location.hash = `#/deployments/${made.id}`;
+      toast(`${created.name || "Deployment"} accepted`);
+      location.hash = `#/deployments/${created.id}`;
     },
   }));
 }
 
-function placeName(one) {
-  const whose = one.shared ? "shared" : owner(one);
-  return whose ? `${one.name} (${whose})` : one.name;
+function clusterLabel(cluster) {
+  const ownerName = cluster.shared ? "shared" : owner(cluster);
+  return ownerName ? `${cluster.name} (${ownerName})` : cluster.name;
 }
 
-/** Only what was filled in is sent: the server knows the defaults. */
+/** Sends only fields that are filled in; the server applies the defaults. */
 function request({ name, image, cluster_id, priority, replicas, command, ports, env, labels }) {
-  const asked = {
+  const fields = {
     name: name.trim(), image: image.trim(), cluster_id,
     priority: priority.trim() && Number(priority),
     replicas: replicas.trim() && Number(replicas),
-    command: command.trim() && words(command),
+    command: command.trim() && splitCommand(command),
     ports: ports.trim() && ports.split(/[\s,]+/).filter(Boolean).map((port) => Number(port) || port),
     env: env.trim() && pairs(env),
     labels: labels.trim() && pairs(labels),
   };
-  return Object.fromEntries(Object.entries(asked).filter(([, value]) => value !== ""));
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ""));
 }

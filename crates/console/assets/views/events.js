@@ -1,29 +1,29 @@
-// What happened, newest first, as it happens.
+// The event log, newest first, updated live.
 
 import { call, session } from "../api.js";
 import { h, keyed, put } from "../dom.js";
-import { clusters, deployments, invites, log, organizations, remember, users } from "../live.js";
+import { addEvents, clusters, deployments, invites, log, organizations, users } from "../live.js";
 import { eventReason, eventTitle, eventTone, head, ownerTag, time } from "../parts.js";
 import { owner, person } from "../people.js";
 
-const BACK_MS = 24 * 3600 * 1000;
+const HISTORY_MS = 24 * 3600 * 1000;
 const PAGE = 1000;
-const PAGES = 10;
+const MAX_PAGES = 10;
 
-let asked = false;
+let requested = false;
 
-/** Reads the last day's events once; the stream brings the rest. */
+/** Reads the events of the last 24 hours once; the stream delivers later ones. */
 export async function recentEvents() {
-  if (asked || !session) return;
-  asked = true;
-  const since = new Date(Date.now() - BACK_MS).toISOString();
+  if (requested || !session) return;
+  requested = true;
+  const since = new Date(Date.now() - HISTORY_MS).toISOString();
   let after = null;
-  for (let page = 0; page < PAGES; page++) {
+  for (let page = 0; page < MAX_PAGES; page++) {
     const query = new URLSearchParams({ limit: PAGE, since, ...(after && { after }) });
-    const answer = await call("GET", `/events?${query}`).catch(() => null);
-    if (!answer) return;
-    remember(answer.items);
-    after = answer.next;
+    const response = await call("GET", `/events?${query}`).catch(() => null);
+    if (!response) return;
+    addEvents(response.items);
+    after = response.next;
     if (!after) return;
   }
 }
@@ -34,23 +34,23 @@ export function events() {
   const pause = h("button", { class: "plain", "aria-pressed": "false", onclick: toggle }, "Pause");
   const rows = h("ol", { class: "rows events panel" });
   const node = h("div", {}, head("Events", { actions: pause }), h("div", { class: "filters" }, search, kinds), rows);
-  let held = null;
+  let paused = null;
 
   function toggle() {
-    held = held ? null : log.events;
-    pause.setAttribute("aria-pressed", String(held !== null));
+    paused = paused ? null : log.events;
+    pause.setAttribute("aria-pressed", String(paused !== null));
     update();
   }
 
   function update() {
-    const fresh = held ? log.events.filter((event) => event.seq > (held[0]?.seq ?? 0)).length : 0;
-    put(pause, held ? `Resume${fresh ? ` (${fresh} new)` : ""}` : "Pause");
-    const all = held ?? log.events;
+    const fresh = paused ? log.events.filter((event) => event.seq > (paused[0]?.seq ?? 0)).length : 0;
+    put(pause, paused ? `Resume${fresh ? ` (${fresh} new)` : ""}` : "Pause");
+    const all = paused ?? log.events;
     options(kinds, all);
-    const wanted = search.value.trim().toLowerCase();
-    const shown = all.filter((event) => (!kinds.value || event.kind === kinds.value) && (!wanted || text(event).includes(wanted)));
+    const query = search.value.trim().toLowerCase();
+    const shown = all.filter((event) => (!kinds.value || event.kind === kinds.value) && (!query || text(event).includes(query)));
     keyed(rows, shown, (event) => event.seq, fullRow, (event) => [...eventStamp(event), actor(event)]);
-    if (!shown.length) put(rows, h("li", { class: "none" }, all.length ? "No event matches." : "Nothing has happened in the last day. New events show up here by themselves."));
+    if (!shown.length) put(rows, h("li", { class: "none" }, all.length ? "No event matches." : "No events in the last 24 hours. New events appear here automatically."));
   }
 
   recentEvents();
@@ -60,35 +60,35 @@ export function events() {
 function options(select, all) {
   const kinds = ["", ...new Set(all.map((event) => event.kind))].sort();
   if (select.options.length === kinds.length) return;
-  const chosen = select.value;
+  const selected = select.value;
   put(select, kinds.map((kind) => h("option", { value: kind }, kind || "All kinds")));
-  select.value = chosen;
+  select.value = selected;
 }
 
 function text(event) {
   return [event.type, name(event), event.subject, actor(event), owner(event), eventReason(event)].join(" ").toLowerCase();
 }
 
-const KNOWN = { cluster: clusters, deployment: deployments, organization: organizations, user: users, invite: invites };
+const COLLECTIONS = { cluster: clusters, deployment: deployments, organization: organizations, user: users, invite: invites };
 
 function name(event) {
-  const item = KNOWN[event.kind]?.get(event.subject);
+  const item = COLLECTIONS[event.kind]?.get(event.subject);
   return item?.name ?? item?.username ?? event.data?.name ?? event.data?.username ?? (event.kind === "invite" ? "" : event.subject);
 }
 
 function subject(event) {
-  const known = event.kind === "cluster" || event.kind === "deployment";
-  const gone = !KNOWN[event.kind]?.get(event.subject);
-  return known && !gone ? h("a", { href: `#/${event.kind}s/${event.subject}` }, name(event)) : h("span", {}, name(event));
+  const hasPage = event.kind === "cluster" || event.kind === "deployment";
+  const exists = COLLECTIONS[event.kind]?.get(event.subject);
+  return hasPage && exists ? h("a", { href: `#/${event.kind}s/${event.subject}` }, name(event)) : h("span", {}, name(event));
 }
 
 function actor(event) {
   return person(event.actor, event.organization_id);
 }
 
-/** What a row depends on. */
+/** The data that a row depends on. */
 export function eventStamp(event) {
-  return [event.seq, name(event), Boolean(KNOWN[event.kind]?.get(event.subject)), owner(event)];
+  return [event.seq, name(event), Boolean(COLLECTIONS[event.kind]?.get(event.subject)), owner(event)];
 }
 
 /** One event in a short list. */

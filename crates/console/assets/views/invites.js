@@ -1,4 +1,4 @@
-// Invites: made once, shown once, opened again or revoked by an owner.
+// Invites: created, shown once, reopened or revoked by an owner.
 
 import { call, creator } from "../api.js";
 import { copy, h, put, toast } from "../dom.js";
@@ -12,25 +12,25 @@ const TERMS = [["", "The server's default"], ["3600", "1 hour"], ["86400", "1 da
 const term = () => field({ name: "expires_in", label: "Valid for", as: "select", value: "", options: TERMS });
 const body = ({ expires_in }) => (expires_in ? { expires_in: Number(expires_in) } : {});
 
-/** Asks how long, makes the invite, and shows its code for the only time. */
+/** Creates an invite and shows its code once. */
 export function inviteCreate() {
   const create = creator("/invites");
   const node = dialog("New invite", (close) => form({
-    fields: [h("p", {}, "Whoever has the code can join your organization as a member."), term()],
+    fields: [h("p", {}, "Anyone with the code can join your organization as a member."), term()],
     action: "Create invite", cancel: close,
     async send(values) {
-      const { code, ...made } = await create(body(values));
-      invites.put(made);
-      put(node.querySelector(".dialog-body"), once(code, made, close));
+      const { code, ...created } = await create(body(values));
+      invites.put(created);
+      put(node.querySelector(".dialog-body"), codeNode(code, created, close));
       node.querySelector(".primary").focus();
     },
   }));
 }
 
-function once(code, made, close) {
+function codeNode(code, created, close) {
   const link = `${location.origin}/#/invite/${encodeURIComponent(code)}`;
   return h("div", { class: "once" },
-    h("p", {}, h("b", {}, "Copy it now."), " The code is not shown again. It ends ", time(made.expires_at), "."),
+    h("p", {}, h("b", {}, "Copy the code now."), " It is not shown again. It expires ", time(created.expires_at), "."),
     h("output", { class: "code", "aria-label": "Invite code" }, code),
     h("div", { class: "actions" },
       h("button", { class: "plain", onclick: () => copy(link) }, "Copy as link"),
@@ -38,54 +38,54 @@ function once(code, made, close) {
       h("button", { class: "primary", onclick: close }, "Done")));
 }
 
-/** One invite; what can be done with it depends on who looks. */
+/** One invite; owners can reopen or revoke it. */
 export function inviteRow(invite, isOwner) {
-  const [word, tone] = state(invite);
+  const [label, tone] = state(invite);
   return h("li", { class: "member" },
     h("div", { class: "grow" },
-      h("span", { class: `badge ${tone}` }, word), ownerTag(invite),
-      h("p", { class: "sub" }, "made by ", madeBy(invite), " · ", when(invite), invite.times_used > 1 && ` · used ${invite.times_used} times`)),
-    isOwner && !invite.active && h("button", { class: "plain small", onclick: () => reopen(invite) }, "Re-open"),
+      h("span", { class: `badge ${tone}` }, label), ownerTag(invite),
+      h("p", { class: "sub" }, "created by ", createdBy(invite), " · ", when(invite), invite.times_used > 1 && ` · used ${invite.times_used} times`)),
+    isOwner && !invite.active && h("button", { class: "plain small", onclick: () => reopen(invite) }, "Reopen"),
     isOwner && invite.active && h("button", { class: "plain small warn", onclick: () => revoke(invite) }, "Revoke"));
 }
 
 function state(invite) {
   if (invite.active) return ["Open", "good"];
   if (invite.used_by) return [`Used by ${byUsername(invite.used_by)}`, "calm"];
-  return ["Ended", "wait"];
+  return ["Expired", "wait"];
 }
 
-/** An invite that was used still has its time to run: that says nothing any more. */
+/** The relevant time of an invite. The expiry of a used invite does not matter. */
 function when(invite) {
-  if (invite.active) return ["ends ", time(invite.expires_at)];
-  return invite.used_by ? ["used ", time(invite.used_at)] : ["ended ", time(invite.expires_at)];
+  if (invite.active) return ["expires ", time(invite.expires_at)];
+  return invite.used_by ? ["used ", time(invite.used_at)] : ["expired ", time(invite.expires_at)];
 }
 
-function madeBy(invite) {
+function createdBy(invite) {
   return person(invite.created_by, invite.organization_id);
 }
 
-/** What a row depends on. */
+/** The data that a row depends on. */
 export function inviteStamp(invite) {
-  return [invite, state(invite), madeBy(invite), owner(invite)];
+  return [invite, state(invite), createdBy(invite), owner(invite)];
 }
 
 function reopen(invite) {
-  dialog("Open the invite again", (close) => form({
-    fields: [h("p", {}, "The same code works once more. Whoever has it can join."), term()],
-    action: "Re-open", cancel: close,
+  dialog("Reopen invite", (close) => form({
+    fields: [h("p", {}, "The same code can be used once more. Anyone with the code can join."), term()],
+    action: "Reopen", cancel: close,
     async send(values) {
       const { code: _, ...opened } = await call("POST", `/invites/${invite.id}/reopen`, body(values));
       invites.put(opened);
       close();
-      toast("The invite is open again");
+      toast("Invite reopened");
     },
   }));
 }
 
 function revoke(invite) {
   confirm({
-    title: "Revoke this invite?", text: "Its code stops working at once.", action: "Revoke invite",
+    title: "Revoke this invite?", text: "Its code becomes invalid at once.", action: "Revoke invite",
     async send() {
       await call("DELETE", `/invites/${invite.id}`);
       invites.refresh(invite.id);

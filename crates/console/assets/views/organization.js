@@ -1,4 +1,4 @@
-// The organization: its name, who belongs to it, and who may join.
+// The organization: name, members and invites.
 
 import { call, session } from "../api.js";
 import { h, keyed, put, toast } from "../dom.js";
@@ -21,15 +21,15 @@ export function organization() {
       h("section", { class: "panel" }, h("h2", {}, "Members"), members),
       h("section", { class: "panel" }, h("h2", {}, "Invites", h("button", { class: "plain small", "data-new": true, onclick: inviteCreate }, "New invite")), open)),
     others);
-  let shown = null;
+  let rendered = null;
 
   function update() {
     const mine = organizations.get(session.user.organization_id);
     const mark = JSON.stringify([mine, organizations.loaded]);
-    if (shown !== mark) put(top, mine ? about(mine, isOwner()) : head("Organization"));
-    shown = mark;
-    rows(members, users, users.all.filter((user) => user.organization_id === session.user.organization_id).sort((a, b) => a.username.localeCompare(b.username)), (user) => memberRow(user, isOwner()), "Nobody is here yet.");
-    rows(open, invites, invites.all.sort((a, b) => b.created_at.localeCompare(a.created_at)), (invite) => inviteRow(invite, isOwner()), "No invites. Make one to let somebody join.", inviteStamp);
+    if (rendered !== mark) put(top, mine ? about(mine, isOwner()) : head("Organization"));
+    rendered = mark;
+    rows(members, users, users.all.filter((user) => user.organization_id === session.user.organization_id).sort((a, b) => a.username.localeCompare(b.username)), (user) => memberRow(user, isOwner()), "No members.");
+    rows(open, invites, invites.all.sort((a, b) => b.created_at.localeCompare(a.created_at)), (invite) => inviteRow(invite, isOwner()), "No invites. Create one to add a member.", inviteStamp);
     rows(all, organizations, organizations.all.sort((a, b) => a.name.localeCompare(b.name)), organizationRow, "");
   }
 
@@ -52,7 +52,7 @@ function about(mine, isOwner) {
 }
 
 function rename(mine) {
-  dialog("Rename the organization", (close) => form({
+  dialog("Rename organization", (close) => form({
     fields: [field({ name: "name", label: "Name", required: true, value: mine.name })],
     action: "Save", cancel: close,
     async send({ name }) {
@@ -88,7 +88,7 @@ async function setRole(user, select) {
 function remove(user) {
   confirm({
     title: `Remove ${user.username}?`,
-    text: "They can't sign in any more. What they made stays with the organization.",
+    text: "The user can no longer sign in. Their clusters and deployments stay with the organization.",
     action: "Remove member",
     async send() {
       await call("DELETE", `/users/${user.id}`);
@@ -97,6 +97,6 @@ function remove(user) {
   });
 }
 
-function organizationRow(one) {
-  return h("li", {}, h("div", { class: "row-head" }, h("b", {}, one.name), h("span", { class: "side-note" }, count(one.deployments, "deployment"), " · created ", time(one.created_at))));
+function organizationRow(organization) {
+  return h("li", {}, h("div", { class: "row-head" }, h("b", {}, organization.name), h("span", { class: "side-note" }, count(organization.deployments, "deployment"), " · created ", time(organization.created_at))));
 }

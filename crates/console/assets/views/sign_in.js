@@ -1,4 +1,4 @@
-// Signing in, making an organization, and joining one with an invite.
+// Sign-in, creating an organization, and joining one with an invite.
 
 import { call, sessionEndReason, sessionStart } from "../api.js";
 import { h, put } from "../dom.js";
@@ -7,10 +7,10 @@ import { ago } from "../format.js";
 
 const TABS = [["sign-in", "Sign in"], ["create", "New organization"], ["invite", "Use an invite"]];
 
-/** The page for people without a session; `done` runs once there is one. */
+/** The page without a session; `done` runs after sign-in. */
 export function signIn(done) {
   const invited = /^#\/invite\/(.+)$/.exec(location.hash)?.[1];
-  const why = sessionEndReason();
+  const endReason = sessionEndReason();
   const panel = h("div", { id: "panel", role: "tabpanel" });
   const forms = { "sign-in": () => signInForm(enter), create: () => createForm(enter), invite: () => inviteForm(enter, decodeURIComponent(invited ?? "")) };
   const tabs = TABS.map(([name, label]) => h("button", { type: "button", role: "tab", id: `tab-${name}`, "aria-controls": "panel", onclick: () => choose(name) }, label));
@@ -31,7 +31,7 @@ export function signIn(done) {
     done();
   }
 
-  const list = h("div", { class: "tabs", role: "tablist", "aria-label": "How to enter", onkeydown: arrows }, tabs);
+  const tabList = h("div", { class: "tabs", role: "tablist", "aria-label": "Sign-in method", onkeydown: arrows }, tabs);
   function arrows({ key }) {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[key];
     if (!step) return;
@@ -44,8 +44,8 @@ export function signIn(done) {
   return h("main", { class: "entrance" },
     h("div", { class: "entrance-card" },
       h("header", {}, h("img", { src: "/assets/icon.svg", alt: "", width: 44, height: 44 }), h("h1", {}, "Paddock"), h("p", {}, "Clusters, deployments and services for your teams.")),
-      why && h("p", { class: "note", role: "status" }, why),
-      list, panel),
+      endReason && h("p", { class: "note", role: "status" }, endReason),
+      tabList, panel),
     h("p", { class: "entrance-foot" }, h("a", { href: "/docs" }, "API documentation")));
 }
 
@@ -94,10 +94,10 @@ async function check(code, state) {
   try {
     const invite = await call("POST", "/invites/check", { code });
     const name = invite.organization?.name ?? invite.organization;
-    put(state, invite.active ? `You will join ${name}. The invite ends ${ago(invite.expires_at)}.`
+    put(state, invite.active ? `You will join ${name}. The invite expires ${ago(invite.expires_at)}.`
       : invite.used_by ? `This invite was used by ${invite.used_by}. Ask for a new one.`
-      : invite.expired ? "This invite has expired. Ask for it to be opened again."
-      : "This invite can't be used any more. Ask for a new one.");
+      : invite.expired ? "This invite has expired. Ask an owner to reopen it."
+      : "This invite is no longer valid. Ask for a new one.");
   } catch (problem) {
     put(state, problem.message);
   }

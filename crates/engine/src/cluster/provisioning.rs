@@ -1,4 +1,4 @@
-//! Has providers create, prepare and destroy clusters.
+//! Calls providers to create, prepare and destroy clusters.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,41 +6,44 @@ use std::time::Duration;
 
 use base::entropy;
 use model::Secret;
-use model::cluster::{self, AGENT_TOKEN, Ask, Cluster, Provider, Reason, Settings, Status, Voice};
+use model::cluster::{
+    self, AGENT_TOKEN, Cluster, Heartbeat, Provider, ProviderOperation, Reason, Settings, Status,
+};
 use model::event::Actor;
-use model::work::Next;
+use model::work::Requeue;
 use port::{
-    Access, CLUSTER_DNS, CLUSTER_ID, Fault, Observed, Operation, Outcome, Progress, Seal, Task,
+    Access, CLUSTER_DNS, CLUSTER_ID, Encryption, Fault, Observed, Operation, Outcome, Progress,
+    Task,
 };
 use serde_json::{Map, Value};
 use store::agent_token;
 use store::operation::{log, secret};
 
-use super::Terraform;
+use super::ClusterWorker;
 use crate::operation::{self, Operations, POLL};
 use crate::{Error, Reconcile as _};
 
-/// How soon to ask somebody again who could not answer.
-const TRY_AGAIN: Duration = Duration::from_secs(15);
-/// How often it is seen to that nobody has changed what was installed.
-pub(super) const MEND: Duration = Duration::from_mins(10);
+/// How soon to retry when a backend is unavailable.
+const RETRY: Duration = Duration::from_secs(15);
+/// How often the objects installed on a cluster are checked and repaired.
+pub(super) const REPAIR: Duration = Duration::from_mins(10);
 
-/// Who creates clusters, and what they are told of this server.
+/// The configured providers, and what they need to know about this server.
 #[derive(Clone)]
 pub struct Providers {
-    /// Those who are set up.
+    /// Providers by name.
     pub all: Vec<(Provider, Arc<dyn Operation>)>,
     /// Encrypts what is persisted.
-    pub seal: Arc<dyn Seal>,
-    /// Where this server is reached from clusters.
+    pub seal: Arc<dyn Encryption>,
+    /// URL of this server, as reached from clusters.
     pub server: String,
-    /// The image that holds the agent.
+    /// Image of the agent.
     pub image: String,
     /// The name under which this server holds leases.
     pub holder: String,
 }
 
-/// The providers, and the operations that they carry out.
+/// The providers, and their running operations.
 pub(super) struct Provisioning {
     providers: Providers,
     operations: Operations,
@@ -49,7 +52,7 @@ pub(super) struct Provisioning {
 impl Provisioning {
     pub(super) fn new(db: store::Db, providers: Providers) -> Self {
         let (seal, holder) = (providers.seal.clone(), providers.holder.clone());
-        let operations = Operations::new(db, Terraform::NAME, seal, holder);
+        let operations = Operations::new(db, ClusterWorker::NAME, seal, holder);
         Self { providers, operations }
     }
 
@@ -57,286 +60,313 @@ impl Provisioning {
         self.providers.all.iter().find(|(of, _)| *of == provider).map(|(_, found)| found)
     }
 
-    /// The task of a cluster's step, which stays the same while its call is running.
+    /// The task of a cluster's step; it stays the same while its call runs.
     async fn task(
         &self,
-        of: &Cluster,
-        ask: Ask,
+        cluster: &Cluster,
+        op: ProviderOperation,
         fence: i64,
     ) -> Result<Result<Arc<Task>, Fault>, Error> {
-        let step = format!("{ask:?} {} {}", of.generation, of.status_since);
-        if let Some(task) = self.operations.running(of.id.into(), &step) {
+        let step = format!("{op:?} {} {}", cluster.generation, cluster.status_since);
+        if let Some(task) = self.operations.running(cluster.id.into(), &step) {
             return Ok(Ok(task));
         }
-        let kept = match self.operations.open(of.id.into()).await? {
+        let kept = match self.operations.open(cluster.id.into()).await? {
             Ok(kept) => kept,
             Err(fault) => return Ok(Err(fault)),
         };
         let task = Task {
-            organization: of.organization_id,
-            with: settings(of),
-            kept,
-            since: of.status_since,
+            organization: cluster.organization_id,
+            with: settings(cluster),
+            persisted: kept,
+            since: cluster.status_since,
             fence,
-            ..Task::new(of.id, &of.name)
+            ..Task::new(cluster.id, &cluster.name)
         };
         Ok(Ok(self.operations.start(task, &step)))
     }
 }
 
-/// What a provider is told, as an object.
-fn settings(of: &Cluster) -> Map<String, Value> {
-    let told = match &of.settings {
+/// The settings that are passed to a provider, as a JSON object.
+fn settings(cluster: &Cluster) -> Map<String, Value> {
+    let settings = match &cluster.settings {
         Settings::None => Ok(Value::Null),
         Settings::Kubernetes(settings) => serde_json::to_value(settings),
         Settings::Terraform(settings) => serde_json::to_value(settings),
     };
-    match told {
-        Ok(Value::Object(told)) => told,
+    match settings {
+        Ok(Value::Object(settings)) => settings,
         _ => Map::new(),
     }
 }
 
-impl Terraform {
-    /// Asks, and takes in the answer; when to look again.
-    pub(super) async fn ask(&self, seen: &Cluster, ask: Ask, agent: Voice) -> Result<Next, Error> {
-        let found = self.provisioning.as_ref().and_then(|all| Some((all, all.get(seen.provider)?)));
-        let Some((all, provider)) = found else {
-            if seen.deadline().is_some_and(|end| end <= self.db.now()) {
-                return self.late(seen).await;
+impl ClusterWorker {
+    /// Calls the provider and processes the result. Returns when to reconcile again.
+    pub(super) async fn ask(
+        &self,
+        cluster: &Cluster,
+        op: ProviderOperation,
+        agent: Heartbeat,
+    ) -> Result<Requeue, Error> {
+        let found = self
+            .provisioning
+            .as_ref()
+            .and_then(|backend| Some((backend, backend.get(cluster.provider)?)));
+        let Some((backend, provider)) = found else {
+            if cluster.deadline().is_some_and(|end| end <= self.db.now()) {
+                return self.fail_overdue(cluster).await;
             }
-            let why = Reason::BackendNotConfigured { provider: seen.provider };
-            return self.explain(seen, why, Duration::from_mins(1)).await;
+            let why = Reason::BackendNotConfigured { provider: cluster.provider };
+            return self.explain(cluster, why, Duration::from_mins(1)).await;
         };
-        let fence = match all.operations.hold(seen.id.into()).await? {
+        let fence = match backend.operations.hold(cluster.id.into()).await? {
             Ok(fence) => fence,
             Err(next) => return Ok(next),
         };
-        let next = self.step(all, provider, seen, ask, agent, fence).await;
-        if !matches!(next, Ok(Next::At(at)) if at <= self.db.now() + POLL) {
-            all.operations.let_go(seen.id.into()).await?;
+        let next = self.step(backend, provider, cluster, op, agent, fence).await;
+        if !matches!(next, Ok(Requeue::At(at)) if at <= self.db.now() + POLL) {
+            backend.operations.release_now(cluster.id.into()).await?;
         }
         match next {
             // Another server was faster; the next reconciliation sees what is true now.
-            Err(Error::Store(store::Error::Conflict(_))) => Ok(Next::Again),
+            Err(Error::Store(store::Error::Conflict(_))) => Ok(Requeue::Now),
             other => other,
         }
     }
 
     async fn step(
         &self,
-        all: &Provisioning,
+        backend: &Provisioning,
         provider: &Arc<dyn Operation>,
-        seen: &Cluster,
-        ask: Ask,
-        agent: Voice,
+        cluster: &Cluster,
+        op: ProviderOperation,
+        agent: Heartbeat,
         fence: i64,
-    ) -> Result<Next, Error> {
-        let task = match all.task(seen, ask, fence).await? {
+    ) -> Result<Requeue, Error> {
+        let task = match backend.task(cluster, op, fence).await? {
             Ok(task) => task,
-            Err(fault) => return self.refused(seen, ask, &fault).await,
+            Err(fault) => return self.on_fault(cluster, op, &fault).await,
         };
         let is_cancelled =
-            store::operation::is_cancelled(&mut self.db.read().await?, seen.id).await?;
-        if is_cancelled && seen.status.is_provisioning() {
-            return self.cancel(all, provider, seen, &task).await;
+            store::operation::is_cancelled(&mut self.db.read().await?, cluster.id).await?;
+        if is_cancelled && cluster.status.is_provisioning() {
+            return self.cancel(backend, provider, cluster, &task).await;
         }
-        if seen.deadline().is_some_and(|end| end <= self.db.now()) {
-            return self.late(seen).await;
+        if cluster.deadline().is_some_and(|end| end <= self.db.now()) {
+            return self.fail_overdue(cluster).await;
         }
-        if ask == Ask::Remove && is_untouched(&task, seen.provider) {
-            return self.advance(seen, Status::Cleanup, Reason::AsExpected).await;
+        if op == ProviderOperation::Destroy && has_no_objects(&task, cluster.provider) {
+            return self.transition(cluster, Status::Cleanup, Reason::AsExpected).await;
         }
-        let answer = match ask {
-            Ask::Create => provider.apply(&task).await,
-            Ask::Status => match provider.observe(&task).await {
-                // An apply was interrupted.
+        let answer = match op {
+            ProviderOperation::Create => provider.apply(&task).await,
+            ProviderOperation::Status => match provider.observe(&task).await {
+                // The apply was interrupted.
                 Ok(Progress::Done(Observed { outcome: None, .. })) => provider.apply(&task).await,
-                other => other.map(|seen| seen.map(|seen| seen.outcome.unwrap_or_default())),
+                other => other
+                    .map(|progress| progress.map(|observed| observed.outcome.unwrap_or_default())),
             },
-            Ask::Remove => {
-                provider.destroy(&task).await.map(|gone| gone.map(|()| Outcome::default()))
+            ProviderOperation::Destroy => {
+                provider.destroy(&task).await.map(|progress| progress.map(|()| Outcome::default()))
             }
-            Ask::Prepare => match self.access(all, seen, &task).await? {
+            ProviderOperation::InstallAgent => match self.access(backend, cluster, &task).await? {
                 Ok(access) => provider.prepare(&task, &access).await,
                 Err(fault) => Err(fault),
             },
         };
         if let Ok(Progress::Running { reason, .. }) = &answer {
             let message = reason.to_string();
-            if seen.reason != (Reason::Progressing { message: message.clone() }) {
-                task.log.say(message);
+            if cluster.reason != (Reason::Progressing { message: message.clone() }) {
+                task.log.append(message);
             }
         }
-        if let Err(fault) = all.operations.keep(&**provider, &task).await? {
-            return self.refused(seen, ask, &fault).await;
+        if let Err(fault) = backend.operations.persist(&**provider, &task).await? {
+            return self.on_fault(cluster, op, &fault).await;
         }
         match answer {
             Ok(Progress::Running { reason, .. }) => {
-                let speaks = matches!(agent, Voice::Speaks(_));
-                if ask == Ask::Prepare && speaks {
-                    // An agent that speaks runs, whatever else is waited for.
-                    return self.done(all, seen, ask, Outcome::default()).await;
+                let is_alive = matches!(agent, Heartbeat::Alive(_));
+                if op == ProviderOperation::InstallAgent && is_alive {
+                    // A heartbeat proves that the agent runs, whatever the provider awaits.
+                    return self.done(backend, cluster, op, Outcome::default()).await;
                 }
-                let next = all.operations.wait(provider, task.id);
+                let next = backend.operations.wait(provider, task.id);
                 let reason = Reason::Progressing { message: reason.to_string() };
-                if ask == Ask::Create {
-                    return self.advance(seen, Status::Provisioning, reason).await;
+                if op == ProviderOperation::Create {
+                    return self.transition(cluster, Status::Provisioning, reason).await;
                 }
-                self.explain(seen, reason, POLL).await?;
+                self.explain(cluster, reason, POLL).await?;
                 Ok(next)
             }
-            Ok(Progress::Done(outcome)) => self.done(all, seen, ask, outcome).await,
-            Err(fault) => self.refused(seen, ask, &fault).await,
+            Ok(Progress::Done(outcome)) => self.done(backend, cluster, op, outcome).await,
+            Err(fault) => self.on_fault(cluster, op, &fault).await,
         }
     }
 
     async fn done(
         &self,
-        all: &Provisioning,
-        seen: &Cluster,
-        ask: Ask,
+        backend: &Provisioning,
+        cluster: &Cluster,
+        op: ProviderOperation,
         outcome: Outcome,
-    ) -> Result<Next, Error> {
-        all.operations.end(seen.id.into());
-        let Some(mut held) = self.still(seen).await? else { return Ok(Next::Again) };
+    ) -> Result<Requeue, Error> {
+        backend.operations.end(cluster.id.into());
+        let Some(mut locked) = self.lock(cluster).await? else { return Ok(Requeue::Now) };
         let text = |name: &str| outcome.outputs.get(name)?.as_str().map(str::to_owned);
         let (id, dns) = (text(CLUSTER_ID), text(CLUSTER_DNS));
         if id.is_some() || dns.is_some() {
-            let hosting = &mut held.now.hosting;
+            let hosting = &mut locked.now.hosting;
             hosting.dns = dns.or(hosting.dns.take());
-            store::cluster::set_made(&mut held.tx, seen.id, id.as_deref(), hosting).await?;
+            store::cluster::set_provisioned(&mut locked.tx, cluster.id, id.as_deref(), hosting)
+                .await?;
         }
-        let to = match ask {
-            Ask::Create => Some((Status::Provisioning, Reason::AsExpected)),
-            _ => cluster::done(seen.status, ask, seen.provider),
+        let to = match op {
+            ProviderOperation::Create => Some((Status::Provisioning, Reason::AsExpected)),
+            _ => cluster::status_after(cluster.status, op, cluster.provider),
         };
-        if ask == Ask::Prepare {
-            self.mended(seen);
+        if op == ProviderOperation::InstallAgent {
+            self.record_repair(cluster);
         }
         let Some((to, reason)) = to else {
-            held.commit().await?;
-            return Ok(Next::At(self.db.now() + POLL));
+            locked.commit().await?;
+            return Ok(Requeue::At(self.db.now() + POLL));
         };
-        held.transition(to, reason).await?;
-        held.commit().await?;
-        Ok(Next::Again)
+        locked.transition(to, reason).await?;
+        locked.commit().await?;
+        Ok(Requeue::Now)
     }
 
-    /// Stops the running operation as a user asked for; the cluster has failed then.
+    /// Cancels the running operation, as a user requested; the cluster fails.
     async fn cancel(
         &self,
-        all: &Provisioning,
+        backend: &Provisioning,
         provider: &Arc<dyn Operation>,
-        seen: &Cluster,
+        cluster: &Cluster,
         task: &Task,
-    ) -> Result<Next, Error> {
+    ) -> Result<Requeue, Error> {
         let stopped = provider.cancel(task).await;
-        if let Err(fault) = all.operations.keep(&**provider, task).await? {
-            tracing::warn!(cluster = %seen.id, %fault, "provider state not persisted");
+        if let Err(fault) = backend.operations.persist(&**provider, task).await? {
+            tracing::warn!(cluster = %cluster.id, %fault, "provider state not persisted");
         }
         match stopped {
             Ok(true) => {}
             Ok(false) => {
-                let next = all.operations.wait(provider, task.id);
-                self.explain(seen, Reason::Cancelling, POLL).await?;
+                let next = backend.operations.wait(provider, task.id);
+                self.explain(cluster, Reason::Cancelling, POLL).await?;
                 return Ok(next);
             }
             Err(fault) => {
                 let why = Reason::CancelFailed { message: fault.to_string() };
-                return self.explain(seen, why, TRY_AGAIN).await;
+                return self.explain(cluster, why, RETRY).await;
             }
         }
-        self.fail(seen, Reason::Cancelled).await
+        self.fail(cluster, Reason::Cancelled).await
     }
 
-    async fn late(&self, seen: &Cluster) -> Result<Next, Error> {
-        self.fail(seen, Reason::DeadlineExceeded { last: Box::new(seen.reason.clone()) }).await
+    async fn fail_overdue(&self, cluster: &Cluster) -> Result<Requeue, Error> {
+        self.fail(cluster, Reason::DeadlineExceeded { last: Box::new(cluster.reason.clone()) })
+            .await
     }
 
-    /// It could not be done: for now, or like this never.
-    async fn refused(&self, seen: &Cluster, ask: Ask, fault: &Fault) -> Result<Next, Error> {
-        if ask == Ask::Remove && seen.is_forced {
+    /// Handles a fault of the provider: retries, or fails the cluster.
+    async fn on_fault(
+        &self,
+        cluster: &Cluster,
+        op: ProviderOperation,
+        fault: &Fault,
+    ) -> Result<Requeue, Error> {
+        if op == ProviderOperation::Destroy && cluster.is_forced {
             let why = Reason::LeftBehind { message: fault.to_string() };
-            return self.advance(seen, Status::Cleanup, why).await;
+            return self.transition(cluster, Status::Cleanup, why).await;
         }
         match fault {
-            Fault::Refused(why) if seen.status == Status::Ready => {
-                self.mended(seen);
-                self.explain(seen, Reason::RepairFailed { message: why.clone() }, MEND).await
+            Fault::Refused(why) if cluster.status == Status::Ready => {
+                self.record_repair(cluster);
+                self.explain(cluster, Reason::RepairFailed { message: why.clone() }, REPAIR).await
             }
-            Fault::Refused(why) if ask == Ask::Remove => {
+            Fault::Refused(why) if op == ProviderOperation::Destroy => {
                 let why = Reason::DestroyFailed { message: why.clone() };
-                self.explain(seen, why, Duration::from_mins(1)).await
+                self.explain(cluster, why, Duration::from_mins(1)).await
             }
             Fault::Refused(why) => {
-                self.fail(seen, Reason::BackendRefused { message: why.clone() }).await
+                self.fail(cluster, Reason::BackendRefused { message: why.clone() }).await
             }
-            // It hosts all the same.
-            Fault::Unavailable(_) if seen.status == Status::Ready => {
-                tracing::warn!(cluster = %seen.id, %fault, "its provider can't be asked");
-                Ok(Next::At(self.db.now() + TRY_AGAIN))
+            // A ready cluster keeps its status.
+            Fault::Unavailable(_) if cluster.status == Status::Ready => {
+                tracing::warn!(cluster = %cluster.id, %fault, "cluster provider unavailable");
+                Ok(Requeue::At(self.db.now() + RETRY))
             }
             Fault::Unavailable(_) | Fault::Subject { .. } => {
                 let why = Reason::BackendUnavailable { message: fault.to_string() };
-                self.explain(seen, why, TRY_AGAIN).await
+                self.explain(cluster, why, RETRY).await
             }
         }
     }
 
-    async fn fail(&self, seen: &Cluster, why: Reason) -> Result<Next, Error> {
-        if let Some(mut held) = self.still(seen).await? {
-            log::append(&mut held.tx, seen.id, &[why.to_string()]).await?;
-            store::operation::set_cancelled(&mut held.tx, seen.id, false).await?;
-            held.transition(Status::Failed, why).await?;
-            held.commit().await?;
+    async fn fail(&self, cluster: &Cluster, why: Reason) -> Result<Requeue, Error> {
+        if let Some(mut locked) = self.lock(cluster).await? {
+            log::append(&mut locked.tx, cluster.id, &[why.to_string()]).await?;
+            store::operation::set_cancelled(&mut locked.tx, cluster.id, false).await?;
+            locked.transition(Status::Failed, why).await?;
+            locked.commit().await?;
         }
-        Ok(Next::Again)
+        Ok(Requeue::Now)
     }
 
-    async fn advance(&self, seen: &Cluster, to: Status, reason: Reason) -> Result<Next, Error> {
-        if let Some(mut held) = self.still(seen).await? {
-            held.transition(to, reason).await?;
-            held.commit().await?;
+    async fn transition(
+        &self,
+        cluster: &Cluster,
+        to: Status,
+        reason: Reason,
+    ) -> Result<Requeue, Error> {
+        if let Some(mut locked) = self.lock(cluster).await? {
+            locked.transition(to, reason).await?;
+            locked.commit().await?;
         }
-        Ok(Next::Again)
+        Ok(Requeue::Now)
     }
 
-    async fn explain(&self, seen: &Cluster, why: Reason, again: Duration) -> Result<Next, Error> {
-        if let Some(mut held) = self.still(seen).await? {
-            held.explain(why).await?;
-            held.commit().await?;
+    async fn explain(
+        &self,
+        cluster: &Cluster,
+        why: Reason,
+        after: Duration,
+    ) -> Result<Requeue, Error> {
+        if let Some(mut locked) = self.lock(cluster).await? {
+            locked.explain(why).await?;
+            locked.commit().await?;
         }
-        Ok(Next::At(self.db.now() + again))
+        Ok(Requeue::At(self.db.now() + after))
     }
 
-    /// What the agent of a cluster is told; its token is made once and persisted.
+    /// What the cluster's agent needs to connect; its token is created once and persisted.
     async fn access(
         &self,
-        all: &Provisioning,
-        of: &Cluster,
+        backend: &Provisioning,
+        cluster: &Cluster,
         task: &Task,
     ) -> Result<Result<Access, Fault>, Error> {
-        let Providers { server, image, seal, .. } = all.providers.clone();
-        if let Some(token) = task.kept.get(AGENT_TOKEN).cloned() {
+        let Providers { server, image, seal, .. } = backend.providers.clone();
+        if let Some(token) = task.persisted.get(AGENT_TOKEN).cloned() {
             return Ok(Ok(Access { server, token, image }));
         }
         let token = Secret::new(entropy::secret(self.db.entropy()));
         let kept = BTreeMap::from([(AGENT_TOKEN.to_owned(), token.clone())]);
-        let sealed = match operation::seal_all(&*seal, of.id, &kept).await {
+        let sealed = match operation::encrypt_all(&*seal, cluster.id, &kept).await {
             Ok(sealed) => sealed,
             Err(fault) => return Ok(Err(fault)),
         };
         let mut tx = self.db.begin(Actor::Worker(Self::NAME)).await?;
-        secret::set(&mut tx, of.id, task.fence, &sealed).await?;
-        agent_token::create(&mut tx, of.id, &entropy::hash(token.reveal()), Duration::ZERO).await?;
+        secret::set(&mut tx, cluster.id, task.fence, &sealed).await?;
+        agent_token::create(&mut tx, cluster.id, &entropy::hash(token.reveal()), Duration::ZERO)
+            .await?;
         tx.commit().await?;
-        all.operations.kept(task.id, kept);
+        backend.operations.add_secrets(task.id, kept);
         Ok(Ok(Access { server, token, image }))
     }
 }
 
-/// Was nothing installed on it yet? A Kubernetes is touched with the agent's token at hand only.
-fn is_untouched(task: &Task, provider: Provider) -> bool {
-    provider == Provider::Kubernetes && !task.kept.contains_key(AGENT_TOKEN)
+/// Whether nothing was installed yet: a Kubernetes cluster is only changed with the agent's token.
+fn has_no_objects(task: &Task, provider: Provider) -> bool {
+    provider == Provider::Kubernetes && !task.persisted.contains_key(AGENT_TOKEN)
 }

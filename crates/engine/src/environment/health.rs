@@ -1,4 +1,4 @@
-//! Whether an environment works: its entry points and the status addresses of its resources answer.
+//! Health of environments: their entry points and the status endpoints of their resources respond.
 
 use std::time::Duration;
 
@@ -9,78 +9,80 @@ use model::resource::{self, Resource};
 use model::template::{Act, Context, Expanded, expand, fill_text};
 use store::Scope;
 
-use super::Environments;
+use super::EnvironmentWorker;
 use super::templates::{sources, templates};
 use crate::{Error, Reconcile as _};
 
-/// How often what does not work yet is looked at.
-const LOOK_AGAIN: Duration = Duration::from_secs(2);
-/// How often what works is looked at.
-const WATCH: Duration = Duration::from_secs(30);
-/// How long something new may take until it works.
+/// Interval of checks while an environment is not healthy.
+const UNHEALTHY_INTERVAL: Duration = Duration::from_secs(2);
+/// Interval of checks while it is healthy.
+const HEALTHY_INTERVAL: Duration = Duration::from_secs(30);
+/// How long a new environment may take to become healthy.
 const PATIENCE: Duration = Duration::from_mins(5);
-/// So many looks in a row must find that it does not work before that is believed.
-const MISSES: u32 = 3;
+/// Consecutive failures before an environment counts as unhealthy.
+const MAX_FAILURES: u32 = 3;
 
-/// An address that has to answer.
+/// An endpoint to check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Address {
-    /// What it belongs to, for users.
+    /// What it belongs to, for messages.
     of: String,
     url: String,
-    /// Must it say 200 to 299? An entry point may also ask to sign in.
+    /// Whether only 200 to 299 counts as healthy. An entry point may also require a login.
     is_strict: bool,
 }
 
-impl Environments {
-    /// Looks whether it works, and says so; when to look again.
-    pub(super) async fn look_after(&self, seen: &Environment) -> Result<Option<Time>, Error> {
+impl EnvironmentWorker {
+    /// Checks health and records the result. Returns when to check again.
+    pub(super) async fn check_health(&self, env: &Environment) -> Result<Option<Time>, Error> {
         let mut read = self.db.read().await?;
-        let all = store::resource::of(&mut read, seen.id).await?;
-        // Something of it failed: that it answers all the same does not count.
-        if seen.status == Status::Failed && all.iter().any(|one| !is_there(one)) {
+        let all = store::resource::list_of_environment(&mut read, env.id).await?;
+        // A resource failed: responding endpoints don't make the environment healthy.
+        if env.status == Status::Failed && all.iter().any(|resource| !is_applied(resource)) {
             return Ok(None);
         }
-        let (entry_points, addresses) = self.addresses(&mut read, seen, &all).await?;
+        let (entry_points, addresses) = self.addresses(&mut read, env, &all).await?;
         drop(read);
         let mut broken = None;
         for address in &addresses {
-            if let Err(message) = self.ask(address).await {
+            if let Err(message) = self.probe_address(address).await {
                 broken = Some(Reason::HealthCheckFailed { of: address.of.clone(), message });
                 break;
             }
         }
         let now = self.db.now();
         let Some(reason) = broken else {
-            self.missed(seen.id, false);
-            self.settle(seen, Status::Deployed, Reason::AsExpected, &entry_points).await?;
-            return Ok((!addresses.is_empty()).then(|| now + WATCH));
+            self.count_failure(env.id, false);
+            self.record_health(env, Status::Deployed, Reason::AsExpected, &entry_points).await?;
+            return Ok((!addresses.is_empty()).then(|| now + HEALTHY_INTERVAL));
         };
-        let is_late = seen.status_since + PATIENCE <= now;
-        if seen.status == Status::Deployed && self.missed(seen.id, true) >= MISSES
-            || seen.status == Status::Validating && is_late
+        let is_late = env.status_since + PATIENCE <= now;
+        if env.status == Status::Deployed && self.count_failure(env.id, true) >= MAX_FAILURES
+            || env.status == Status::Validating && is_late
         {
-            self.settle(seen, Status::Failed, reason, &entry_points).await?;
-        } else if seen.status == Status::Validating {
-            self.explain(seen, reason).await?;
+            self.record_health(env, Status::Failed, reason, &entry_points).await?;
+        } else if env.status == Status::Validating {
+            self.explain(env, reason).await?;
         }
-        Ok(Some(now + if seen.status == Status::Failed { WATCH } else { LOOK_AGAIN }))
+        Ok(Some(
+            now + if env.status == Status::Failed { HEALTHY_INTERVAL } else { UNHEALTHY_INTERVAL },
+        ))
     }
 
-    async fn ask(&self, address: &Address) -> Result<(), String> {
+    async fn probe_address(&self, address: &Address) -> Result<(), String> {
         let status = self.probe.get(&address.url).await.map_err(|fault| fault.to_string())?;
         let is_good = if address.is_strict { (200..300).contains(&status) } else { status < 500 };
-        if is_good { Ok(()) } else { Err(format!("{} answers {status}", address.url)) }
+        if is_good { Ok(()) } else { Err(format!("{} returned HTTP status {status}", address.url)) }
     }
 
-    /// Entry points for users, and all that has to answer.
+    /// Returns the entry points for users, and all endpoints to check.
     async fn addresses(
         &self,
         read: &mut store::Read,
-        seen: &Environment,
+        env: &Environment,
         all: &[Resource],
     ) -> Result<(Vec<String>, Vec<Address>), Error> {
-        let Some((texts, context)) = known(read, seen, all).await? else {
+        let Some((texts, context)) = resolve(read, env, all).await? else {
             return Ok((Vec::new(), Vec::new()));
         };
         let mut found: Vec<Address> = endpoints(all, &context)
@@ -88,8 +90,8 @@ impl Environments {
             .collect();
         let entry_points: Vec<String> =
             texts.iter().filter_map(|text| fill_text(text, None, &context).ok()).collect();
-        let pages = entry_points.iter().filter(|url| url.starts_with("http"));
-        found.extend(pages.map(|url| Address {
+        let urls = entry_points.iter().filter(|url| url.starts_with("http"));
+        found.extend(urls.map(|url| Address {
             of: "the entry point".into(),
             url: url.clone(),
             is_strict: false,
@@ -97,20 +99,20 @@ impl Environments {
         Ok((entry_points, found))
     }
 
-    async fn settle(
+    async fn record_health(
         &self,
-        seen: &Environment,
+        env: &Environment,
         to: Status,
         reason: Reason,
         entry_points: &[String],
     ) -> Result<(), Error> {
-        let is_news = seen.status != to || seen.entry_points != entry_points;
-        if !is_news {
+        let is_changed = env.status != to || env.entry_points != entry_points;
+        if !is_changed {
             return Ok(());
         }
         let mut tx = self.db.begin(Actor::Worker(Self::NAME)).await?;
-        let mut now = store::environment::take(&mut tx, Scope::All, seen.id).await?;
-        if now.status != seen.status || now.generation != seen.generation {
+        let mut now = store::environment::lock(&mut tx, Scope::All, env.id).await?;
+        if now.status != env.status || now.generation != env.generation {
             return Ok(());
         }
         now.entry_points = entry_points.to_vec();
@@ -119,16 +121,16 @@ impl Environments {
             store::environment::save(&mut tx, &mut now, "updated").await?;
         } else {
             store::environment::transition(&mut tx, &mut now, to, reason).await?;
-            // From now on they are looked at on a schedule.
+            // Starts periodic drift detection.
             super::wake_all(&mut tx, &now).await?;
         }
         Ok(tx.commit().await?)
     }
 
-    async fn explain(&self, seen: &Environment, reason: Reason) -> Result<(), Error> {
+    async fn explain(&self, env: &Environment, reason: Reason) -> Result<(), Error> {
         let mut tx = self.db.begin(Actor::Worker(Self::NAME)).await?;
-        let mut now = store::environment::take(&mut tx, Scope::All, seen.id).await?;
-        if now.status == seen.status {
+        let mut now = store::environment::lock(&mut tx, Scope::All, env.id).await?;
+        if now.status == env.status {
             let progress = now.progress;
             store::environment::explain(&mut tx, &mut now, reason, progress).await?;
             tx.commit().await?;
@@ -137,16 +139,18 @@ impl Environments {
     }
 }
 
-/// The addresses at which resources say whether they work, with the resources' names.
+/// The status endpoints of resources, with the resources' names.
 pub async fn status_endpoints(
     read: &mut store::Read,
-    of: &Environment,
+    env: &Environment,
     all: &[Resource],
 ) -> store::Result<Vec<(String, String)>> {
-    if all.iter().all(|one| one.node.health.is_none()) {
+    if all.iter().all(|resource| resource.node.health.is_none()) {
         return Ok(Vec::new());
     }
-    let Some((_, context)) = known(read, of, all).await? else { return Ok(Vec::new()) };
+    let Some((_, context)) = resolve(read, env, all).await? else {
+        return Ok(Vec::new());
+    };
     Ok(endpoints(all, &context).map(|(name, url)| (name.to_owned(), url)).collect())
 }
 
@@ -154,37 +158,37 @@ fn endpoints<'a>(
     all: &'a [Resource],
     context: &'a Context,
 ) -> impl Iterator<Item = (&'a str, String)> {
-    all.iter().filter_map(|one| {
-        let text = one.node.health.as_ref()?;
-        // What it names may be gone for a while; then it does not work, and says so.
-        let url = fill_text(text, Some(&one.node), context).unwrap_or_else(|_| text.clone());
-        Some((one.node.name.as_str(), url))
+    all.iter().filter_map(|resource| {
+        let text = resource.node.health.as_ref()?;
+        // A referenced output may be missing for a while; the check then fails.
+        let url = fill_text(text, Some(&resource.node), context).unwrap_or_else(|_| text.clone());
+        Some((resource.node.name.as_str(), url))
     })
 }
 
-/// The entry points of an environment's templates, and what expressions are given there.
-async fn known(
+/// The entry points of an environment's templates, and the context for their expressions.
+async fn resolve(
     read: &mut store::Read,
-    of: &Environment,
+    env: &Environment,
     all: &[Resource],
 ) -> store::Result<Option<(Vec<String>, Context)>> {
-    let templates = templates(read, of).await?;
+    let templates = templates(read, env).await?;
     let Ok(Expanded { parameters, entry_points, .. }) =
-        expand(&sources(&templates), &of.parameters)
+        expand(&sources(&templates), &env.parameters)
     else {
         return Ok(None);
     };
     let context = Context {
-        environment_id: of.id.to_string(),
-        environment_name: of.name.clone(),
+        environment_id: env.id.to_string(),
+        environment_name: env.name.clone(),
         parameters,
         outputs: resource::outputs(all),
     };
     Ok(Some((entry_points, context)))
 }
 
-/// Is it as it should be, and shall it stay?
-fn is_there(one: &Resource) -> bool {
+/// Whether a resource is applied and stays.
+fn is_applied(resource: &Resource) -> bool {
     use resource::Status::{Applied, Drifted};
-    one.act == Act::Nothing && matches!(one.status, Applied | Drifted)
+    resource.act == Act::Nothing && matches!(resource.status, Applied | Drifted)
 }

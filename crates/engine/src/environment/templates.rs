@@ -1,21 +1,29 @@
-//! The templates that an environment is made from.
+//! The templates of an environment.
 
 use model::environment::Environment;
 use model::template::Source;
 use store::Read;
 use store::template::Published;
 
-/// All of them, as their order was given: the first that has a default sets it.
-pub(crate) async fn templates(read: &mut Read, of: &Environment) -> store::Result<Vec<Published>> {
+/// All templates in the given order: the first one with a default sets it.
+pub(crate) async fn templates(
+    read: &mut Read,
+    environment: &Environment,
+) -> store::Result<Vec<Published>> {
     let mut found = Vec::new();
-    for id in store::environment::templates(read, of.id).await? {
+    for id in store::environment::templates(read, environment.id).await? {
         found.push(store::template::by_id(read, id).await?);
     }
-    found.sort_by_key(|one| of.templates.iter().position(|name| *name == one.reference()));
+    found.sort_by_key(|template| {
+        environment.templates.iter().position(|name| *name == template.reference())
+    });
     Ok(found)
 }
 
-/// What they say, for whoever needs no files of theirs.
+/// The sources of templates, for callers that don't need their files.
 pub(crate) fn sources(templates: &[Published]) -> Vec<Source<'_>> {
-    templates.iter().map(|one| Source { template: &one.template, files_print: "" }).collect()
+    templates
+        .iter()
+        .map(|template| Source { template: &template.template, files_print: "" })
+        .collect()
 }

@@ -5,65 +5,70 @@ use std::collections::BTreeMap;
 use futures_util::future::BoxFuture;
 use model::deployment::{Deployment, NewDeployment, Restart, Spec, Status};
 use model::resource::{Difference, Link, Reason};
-use model::template::with;
+use model::template::configuration;
 use model::{ClusterId, DeploymentId, Invalid, Quantity, Resources};
 use serde_json::{Map, Value, json};
 use store::deployment::{Change, Limits};
 use store::{Db, Page, Read, Scope};
 
 use super::{
-    adopt, begin, differs, failed, fault, found, gone, labels, linked, name_of, next_event, own,
-    quota_exceeded, refused, set_link,
+    adopt, begin, differs, failed, fault, found, labels, linked_id, missing, next_event,
+    object_name, quota_exceeded, refused, scope, set_link,
 };
-use port::{Answer, Fault, Files, Observed, Operation, Outcome, Progress, Task};
+use port::{Fault, Files, Observed, Operation, Outcome, PortFuture, Progress, Task};
 
-/// The word for a deployment in links.
+/// Kind of deployments in links.
 const KIND: &str = "deployment";
 
-/// Makes deployments.
+/// Executor that creates deployments.
 pub struct Deployments {
     pub(super) db: Db,
     pub(super) limits: Limits,
 }
 
 impl Deployments {
-    /// Within these limits, as for everybody.
+    /// Creates the executor. The limits are those of the API.
     pub fn new(db: Db, limits: Limits) -> Self {
         Self { db, limits }
     }
 
-    /// The deployment that was made for a resource, if it is still there.
-    pub(super) async fn found(&self, task: &Task) -> Result<Option<Deployment>, Fault> {
+    /// The deployment that was created for a resource, if it still exists.
+    pub(super) async fn find(&self, task: &Task) -> Result<Option<Deployment>, Fault> {
         let mut read = self.db.read().await.map_err(fault)?;
-        let Some(id) = linked::<DeploymentId>(&mut read, task, KIND).await? else {
+        let Some(id) = linked_id::<DeploymentId>(&mut read, task, KIND).await? else {
             return Ok(None);
         };
-        let own = own(task)?;
-        found(store::deployment::get(&mut read, own, id).await)
+        let scope = scope(task)?;
+        found(store::deployment::get(&mut read, scope, id).await)
     }
 
-    pub(super) async fn make(&self, task: &Task, new: &NewDeployment) -> Result<Deployment, Fault> {
+    pub(super) async fn create(
+        &self,
+        task: &Task,
+        new: &NewDeployment,
+    ) -> Result<Deployment, Fault> {
         let (mut tx, of) = begin(&self.db, task).await?;
-        let made = store::deployment::create(&mut tx, of.organization_id, new, self.limits).await;
-        let made = made.map_err(|error| match error {
-            // Somebody may delete another one.
+        let created =
+            store::deployment::create(&mut tx, of.organization_id, new, self.limits).await;
+        let created = created.map_err(|error| match error {
+            // Retried: another deployment may be deleted.
             store::Error::Limit { .. } => quota_exceeded(&error),
             other => fault(other),
         })?;
-        set_link(&mut tx, task, &link(&made)).await?;
+        set_link(&mut tx, task, &link(&created)).await?;
         tx.commit().await.map_err(fault)?;
-        task.log.say(format!("Deployment {} ({}) created.", made.name, made.id));
-        Ok(made)
+        task.log.append(format!("Deployment {} ({}) created.", created.name, created.id));
+        Ok(created)
     }
 
-    /// Changes what can be changed while it runs; is there something to change?
+    /// Applies the fields that can change in place. Returns whether anything changed.
     async fn change(
         &self,
         task: &Task,
         now: &Deployment,
-        wish: &with::Deployment,
+        config: &configuration::Deployment,
     ) -> Result<bool, Fault> {
-        let (replicas, priority) = (wish.replicas.unwrap_or(1), wish.priority);
+        let (replicas, priority) = (config.replicas.unwrap_or(1), config.priority);
         if (now.spec.replicas, now.priority) == (replicas, priority) {
             return Ok(false);
         }
@@ -73,12 +78,12 @@ impl Deployments {
         store::deployment::set(&mut tx, now.id, &change).await.map_err(fault)?;
         tx.commit().await.map_err(fault)?;
         if let Some(n) = replicas {
-            task.log.say(format!("Scaling to {n} replicas."));
+            task.log.append(format!("Scaling to {n} replicas."));
         }
         Ok(true)
     }
 
-    pub(super) async fn end(&self, task: &Task, id: DeploymentId) -> Result<(), Fault> {
+    pub(super) async fn request_delete(&self, task: &Task, id: DeploymentId) -> Result<(), Fault> {
         let (mut tx, _) = begin(&self.db, task).await?;
         match found(store::deployment::request_delete(&mut tx, Scope::All, id).await)? {
             None => Ok(()),
@@ -87,28 +92,29 @@ impl Deployments {
     }
 
     async fn apply_once(&self, task: &Task) -> Result<Progress<Outcome>, Fault> {
-        let wish: with::Deployment = with::read(&task.with).map_err(|i| refused(&i))?;
-        let now = match self.found(task).await? {
+        let config: configuration::Deployment =
+            configuration::read(&task.with).map_err(|i| refused(&i))?;
+        let now = match self.find(task).await? {
             Some(now) if now.status == Status::Deleting => {
                 return Ok(Progress::pending(Reason::Replacing));
             }
-            // The cause of a failure may be fixed by now; an adopted one can't get another image in place.
+            // The cause of a failure may be fixed; an adopted deployment can't change its image.
             Some(now)
-                if now.status == Status::Failed && !is_of(&now, task)
-                    || now.spec.image != wish.image =>
+                if now.status == Status::Failed && !is_for_task(&now, task)
+                    || now.spec.image != config.image =>
             {
-                self.end(task, now.id).await?;
+                self.request_delete(task, now.id).await?;
                 return Ok(Progress::pending(Reason::Replacing));
             }
             Some(now) => now,
             None => {
                 let mut read = self.db.read().await.map_err(fault)?;
-                let new = wanted(&mut read, task, &wish).await?;
+                let new = new_object(&mut read, task, &config).await?;
                 drop(read);
-                self.make(task, &new).await?
+                self.create(task, &new).await?
             }
         };
-        if self.change(task, &now, &wish).await? {
+        if self.change(task, &now, &config).await? {
             return Ok(Progress::pending(Reason::AsExpected));
         }
         match now.status {
@@ -118,34 +124,34 @@ impl Deployments {
     }
 
     async fn destroy_once(&self, task: &Task) -> Result<Progress<()>, Fault> {
-        let Some(now) = self.found(task).await? else { return Ok(Progress::Done(())) };
+        let Some(now) = self.find(task).await? else { return Ok(Progress::Done(())) };
         if now.status != Status::Deleting {
-            self.end(task, now.id).await?;
+            self.request_delete(task, now.id).await?;
         }
-        match self.found(task).await? {
+        match self.find(task).await? {
             None => Ok(Progress::Done(())),
             Some(now) => pending(now),
         }
     }
 
     async fn observe_once(&self, task: &Task) -> Result<Observed, Fault> {
-        let drift = match self.found(task).await? {
+        let drift = match self.find(task).await? {
             Some(now) => drift(task, &now)?,
-            None => vec![gone(KIND, task)],
+            None => vec![missing(KIND, task)],
         };
         Ok(Observed { drift, ..Observed::default() })
     }
 
     async fn adopt_once(&self, task: &Task, what: &str) -> Result<Outcome, Fault> {
-        let own = own(task)?;
+        let scope = scope(task)?;
         let mut read = self.db.read().await.map_err(fault)?;
         let found = match what.parse::<DeploymentId>() {
-            Ok(id) => store::deployment::get(&mut read, own, id).await.map_err(fault)?,
-            Err(_) => by_name(&mut read, own, what).await?,
+            Ok(id) => store::deployment::get(&mut read, scope, id).await.map_err(fault)?,
+            Err(_) => by_name(&mut read, scope, what).await?,
         };
         drop(read);
         if found.instance_id.is_some() || found.reserved.is_some() {
-            let why = format!("deployment {what} belongs to something else and can't be adopted");
+            let why = format!("deployment {what} belongs to another owner and can't be adopted");
             return Err(Fault::Refused(why));
         }
         adopt(&self.db, task, &link(&found)).await?;
@@ -153,7 +159,7 @@ impl Deployments {
     }
 }
 
-/// The answer while a deployment is on its way, or has failed.
+/// The result for a deployment that is in progress or has failed.
 pub(super) fn pending<T>(now: Deployment) -> Result<Progress<T>, Fault> {
     let Deployment { status, reason, .. } = now;
     match status {
@@ -162,27 +168,27 @@ pub(super) fn pending<T>(now: Deployment) -> Result<Progress<T>, Fault> {
     }
 }
 
-async fn by_name(read: &mut Read, own: Scope, name: &str) -> Result<Deployment, Fault> {
+async fn by_name(read: &mut Read, scope: Scope, name: &str) -> Result<Deployment, Fault> {
     let filter = store::deployment::Filter { name: Some(name.to_owned()), ..Default::default() };
-    let found = store::deployment::list(read, own, &filter, &Page::first(2)).await;
+    let found = store::deployment::list(read, scope, &filter, &Page::first(2)).await;
     let mut found = found.map_err(fault)?;
     match (found.pop(), found.pop()) {
         (Some(one), None) => Ok(one),
         (Some(_), Some(_)) => {
             Err(Fault::Refused(format!("several deployments are named {name}: use the id")))
         }
-        _ => Err(Fault::Refused(format!("there is no deployment {name}"))),
+        _ => Err(Fault::Refused(format!("deployment {name} not found"))),
     }
 }
 
-/// Was it made for this very change?
-pub(super) fn is_of(now: &Deployment, task: &Task) -> bool {
+/// Whether the deployment was created for this change.
+pub(super) fn is_for_task(now: &Deployment, task: &Task) -> bool {
     now.labels.get(super::KEY) == Some(&task.key)
 }
 
 fn drift(task: &Task, now: &Deployment) -> Result<Vec<Difference>, Fault> {
     let made = task.applied.as_ref().unwrap_or(&task.with);
-    let made: with::Deployment = with::read(made).map_err(|i| refused(&i))?;
+    let made: configuration::Deployment = configuration::read(made).map_err(|i| refused(&i))?;
     let mut drift = Vec::new();
     if made.image != now.spec.image {
         drift.push(differs("image", json!(made.image), json!(now.spec.image)));
@@ -217,34 +223,35 @@ pub(super) fn link(to: &Deployment) -> Link {
     Link { kind: KIND.into(), id: to.id.to_string() }
 }
 
-async fn wanted(
+async fn new_object(
     read: &mut Read,
     task: &Task,
-    wish: &with::Deployment,
+    config: &configuration::Deployment,
 ) -> Result<NewDeployment, Fault> {
-    let pinned_to = match &wish.cluster {
+    let pinned_to = match &config.cluster {
         Some(named) => Some(cluster(read, task, named).await?),
         None => None,
     };
-    let mut marks: BTreeMap<String, String> = wish.labels.clone();
-    marks.extend(labels(task));
+    let mut all_labels: BTreeMap<String, String> = config.labels.clone();
+    all_labels.extend(labels(task));
     let spec = Spec {
-        image: wish.image.clone(),
-        resources: amounts(&wish.resources, wish.cpu.as_ref(), wish.ram.as_ref())
+        image: config.image.clone(),
+        resources: amounts(&config.resources, config.cpu.as_ref(), config.ram.as_ref())
             .map_err(|i| refused(&i))?,
-        replicas: wish.replicas.unwrap_or(1),
-        env: texts(&wish.env),
-        command: wish.command.clone(),
-        ports: wish.ports.clone(),
+        replicas: config.replicas.unwrap_or(1),
+        env: env_strings(&config.env),
+        command: config.command.clone(),
+        ports: config.ports.clone(),
         restart: Restart::Always,
         ..Spec::default()
     };
-    let name = name_of(task, wish.name.as_deref());
-    let new = NewDeployment { name, pinned_to, spec, priority: wish.priority, labels: marks };
+    let name = object_name(task, config.name.as_deref());
+    let new =
+        NewDeployment { name, pinned_to, spec, priority: config.priority, labels: all_labels };
     new.check("resources").map_err(|i| refused(&i))
 }
 
-/// Amounts as they are asked for, with those of the two that are always named apart.
+/// Parses the requested resources, including the separate `cpu` and `ram` fields.
 pub(super) fn amounts(
     all: &BTreeMap<String, Value>,
     cpu: Option<&Value>,
@@ -260,50 +267,50 @@ pub(super) fn amounts(
     Ok(sum)
 }
 
-/// Variables as programs get them: what is no text is JSON.
-pub(super) fn texts(env: &BTreeMap<String, Value>) -> BTreeMap<String, String> {
+/// Environment variables as strings; other values become JSON.
+pub(super) fn env_strings(env: &BTreeMap<String, Value>) -> BTreeMap<String, String> {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     env.iter().map(|(name, value)| (name.clone(), text(value))).collect()
 }
 
-/// The cluster of that name or id.
+/// Finds a cluster by name or id.
 pub(super) async fn cluster(read: &mut Read, task: &Task, named: &str) -> Result<ClusterId, Fault> {
-    let own = own(task)?;
+    let scope = scope(task)?;
     if let Ok(id) = named.parse::<ClusterId>() {
-        return store::cluster::get(read, own, id).await.map(|one| one.id).map_err(fault);
+        return store::cluster::get(read, scope, id).await.map(|one| one.id).map_err(fault);
     }
     let filter = store::cluster::Filter { name: Some(named.to_owned()), ..Default::default() };
-    let found = store::cluster::list(read, own, &filter, &Page::first(1)).await.map_err(fault)?;
+    let found = store::cluster::list(read, scope, &filter, &Page::first(1)).await.map_err(fault)?;
     let found = found.first().map(|one| one.id);
     found.ok_or_else(|| Fault::Refused(format!("with.cluster: cluster {named} not found")))
 }
 
 impl Operation for Deployments {
     fn validate(&self, with: &Map<String, Value>, _: &Files) -> Result<(), Invalid> {
-        with::read::<with::Deployment>(with).map(drop)
+        configuration::read::<configuration::Deployment>(with).map(drop)
     }
 
-    fn plan<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Vec<Difference>>> {
+    fn plan<'a>(&'a self, task: &'a Task) -> PortFuture<'a, Progress<Vec<Difference>>> {
         Box::pin(async move {
-            let Some(now) = self.found(task).await? else { return Ok(Progress::Done(Vec::new())) };
+            let Some(now) = self.find(task).await? else { return Ok(Progress::Done(Vec::new())) };
             let task = Task { applied: Some(task.with.clone()), ..task.clone() };
             drift(&task, &now).map(Progress::Done)
         })
     }
 
-    fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Outcome>> {
+    fn apply<'a>(&'a self, task: &'a Task) -> PortFuture<'a, Progress<Outcome>> {
         Box::pin(self.apply_once(task))
     }
 
-    fn observe<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Observed>> {
+    fn observe<'a>(&'a self, task: &'a Task) -> PortFuture<'a, Progress<Observed>> {
         Box::pin(async { self.observe_once(task).await.map(Progress::Done) })
     }
 
-    fn destroy<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<()>> {
+    fn destroy<'a>(&'a self, task: &'a Task) -> PortFuture<'a, Progress<()>> {
         Box::pin(self.destroy_once(task))
     }
 
-    fn adopt<'a>(&'a self, task: &'a Task, what: &'a str) -> Answer<'a, Outcome> {
+    fn adopt<'a>(&'a self, task: &'a Task, what: &'a str) -> PortFuture<'a, Outcome> {
         Box::pin(self.adopt_once(task, what))
     }
 

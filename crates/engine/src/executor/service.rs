@@ -3,110 +3,114 @@
 use futures_util::future::BoxFuture;
 use model::instance::{Instance, Status};
 use model::kind::Kind;
-use model::reason::By;
+use model::reason::Requester;
 use model::resource::{Difference, Link, Reason};
-use model::template::with;
+use model::template::configuration;
 use model::{InstanceId, Invalid};
 use serde_json::{Map, Value, json};
 use store::{Db, Page, Scope};
 
 use super::{
-    adopt, begin, differs, failed, fault, found, gone, linked, name_of, next_event, own,
-    quota_exceeded, refused, set_link,
+    adopt, begin, differs, failed, fault, found, linked_id, missing, next_event, object_name,
+    quota_exceeded, refused, scope, set_link,
 };
-use crate::instance::asking::{self, Asker, Refused, Wanted};
-use crate::rules::Rules;
-use port::{Answer, Fault, Files, Observed, Operation, Outcome, Progress, Task};
+use crate::instance::commands::{self, Caller, CreateError, NewInstanceRequest};
+use crate::rules::RulesReader;
+use port::{Fault, Files, Observed, Operation, Outcome, PortFuture, Progress, Task};
 
-/// The word for an instance in links.
+/// Kind of instances in links.
 const KIND: &str = "instance";
 
-/// Makes instances.
-pub struct Services {
+/// Executor that creates instances.
+pub struct Instances {
     db: Db,
-    rules: Rules,
+    rules: RulesReader,
 }
 
-impl Services {
-    /// By these rules, as for everybody.
-    pub fn new(db: Db, rules: Rules) -> Self {
+impl Instances {
+    /// Creates the executor. The rules are those of the API.
+    pub fn new(db: Db, rules: RulesReader) -> Self {
         Self { db, rules }
     }
 
-    async fn found(&self, task: &Task) -> Result<Option<Instance>, Fault> {
+    async fn find(&self, task: &Task) -> Result<Option<Instance>, Fault> {
         let mut read = self.db.read().await.map_err(fault)?;
-        let Some(id) = linked::<InstanceId>(&mut read, task, KIND).await? else { return Ok(None) };
-        let own = own(task)?;
-        found(store::instance::get(&mut read, own, id).await)
+        let Some(id) = linked_id::<InstanceId>(&mut read, task, KIND).await? else {
+            return Ok(None);
+        };
+        let scope = scope(task)?;
+        found(store::instance::get(&mut read, scope, id).await)
     }
 
-    async fn make(
+    async fn create(
         &self,
         task: &Task,
         kind: &Kind,
-        wish: &with::Service,
+        config: &configuration::Service,
     ) -> Result<Instance, Fault> {
         let (mut tx, of) = begin(&self.db, task).await?;
-        let own = Scope::Organization(of.organization_id);
-        let Some(user) = found(store::user::get(&mut tx, own, of.created_by).await)? else {
-            let why = "the user who created the environment no longer exists: create it again";
+        let scope = Scope::Organization(of.organization_id);
+        let Some(user) = found(store::user::get(&mut tx, scope, of.created_by).await)? else {
+            let why =
+                "the user who created the environment no longer exists: recreate the environment";
             return Err(Fault::Refused(why.into()));
         };
         if self.rules.is_denied(&mut tx, &user.username).await.map_err(fault)? {
-            let why = format!("{} may not have instances: ask an administrator", user.username);
+            let why = format!("{} may not own instances: ask an administrator", user.username);
             return Err(Fault::Refused(why));
         }
-        let wanted = wanted(task, kind, wish)?;
-        let asker = Asker { user: &user, account: None };
-        let made = asking::create(&mut tx, &self.rules, &asker, kind, &wanted).await;
-        let made = made.map_err(|refused| match refused {
-            Refused::Store(error @ store::Error::Limit { .. }) => quota_exceeded(&error),
-            Refused::Store(error) => fault(error),
+        let wanted = new_object(task, kind, config)?;
+        let caller = Caller { user: &user, account: None };
+        let created = commands::create(&mut tx, &self.rules, &caller, kind, &wanted).await;
+        let created = created.map_err(|refused| match refused {
+            CreateError::Store(error @ store::Error::Limit { .. }) => quota_exceeded(&error),
+            CreateError::Store(error) => fault(error),
             other => Fault::Refused(format!("{}: {other}", other.field().unwrap_or_default())),
         })?;
-        set_link(&mut tx, task, &link(&made)).await?;
+        set_link(&mut tx, task, &link(&created)).await?;
         tx.commit().await.map_err(fault)?;
-        task.log.say(format!("Instance {} ({}) created.", made.name, made.id));
-        Ok(made)
+        task.log.append(format!("Instance {} ({}) created.", created.name, created.id));
+        Ok(created)
     }
 
     async fn apply_once(&self, task: &Task) -> Result<Progress<Outcome>, Fault> {
-        let wish: with::Service = with::read(&task.with).map_err(|i| refused(&i))?;
+        let config: configuration::Service =
+            configuration::read(&task.with).map_err(|i| refused(&i))?;
         let catalog = self.rules.catalog();
-        let kind = catalog.kind(&wish.kind).ok_or_else(|| {
+        let kind = catalog.kind(&config.kind).ok_or_else(|| {
             let names: Vec<&str> = catalog.kinds().map(|kind| kind.name.as_str()).collect();
             Fault::Refused(format!("with.kind: must be one of {}", names.join(", ")))
         })?;
-        let Some(now) = self.found(task).await? else {
-            return pending(self.make(task, kind, &wish).await?);
+        let Some(now) = self.find(task).await? else {
+            return pending(self.create(task, kind, &config).await?);
         };
         match now.status {
             Status::Ready => Ok(Progress::Done(applied(kind, &now))),
             // The cause may be fixed by now.
             Status::Failed if now.status_since < task.since => {
-                self.end(task, &now).await?;
+                self.request_delete(task, &now).await?;
                 Ok(Progress::pending(Reason::Replacing))
             }
-            status if status.is_leaving() => Ok(Progress::pending(Reason::Replacing)),
+            status if status.is_deleting() => Ok(Progress::pending(Reason::Replacing)),
             _ => pending(now),
         }
     }
 
     async fn destroy_once(&self, task: &Task) -> Result<Progress<()>, Fault> {
-        let Some(now) = self.found(task).await? else { return Ok(Progress::Done(())) };
-        if now.status.is_leaving() {
+        let Some(now) = self.find(task).await? else { return Ok(Progress::Done(())) };
+        if now.status.is_deleting() {
             return pending(now);
         }
-        match self.end(task, &now).await? {
+        match self.request_delete(task, &now).await? {
             Some(now) => pending(now),
             None => Ok(Progress::Done(())),
         }
     }
 
     /// Requests the deletion of an instance, if it still exists.
-    async fn end(&self, task: &Task, now: &Instance) -> Result<Option<Instance>, Fault> {
+    async fn request_delete(&self, task: &Task, now: &Instance) -> Result<Option<Instance>, Fault> {
         let (mut tx, of) = begin(&self.db, task).await?;
-        let by = By::Environment { name: of.name };
+        let by = Requester::Environment { name: of.name };
         let left = found(store::instance::request_delete(&mut tx, Scope::All, now.id, by).await)?;
         if left.is_some() {
             tx.commit().await.map_err(fault)?;
@@ -115,9 +119,9 @@ impl Services {
     }
 
     async fn observe_once(&self, task: &Task) -> Result<Observed, Fault> {
-        let drift = match self.found(task).await? {
-            None => vec![gone(KIND, task)],
-            Some(now) if now.status == Status::Failed || now.status.is_leaving() => {
+        let drift = match self.find(task).await? {
+            None => vec![missing(KIND, task)],
+            Some(now) if now.status == Status::Failed || now.status.is_deleting() => {
                 vec![differs("status", "ready", now.status.as_str())]
             }
             Some(_) => Vec::new(),
@@ -126,26 +130,27 @@ impl Services {
     }
 
     async fn adopt_once(&self, task: &Task, what: &str) -> Result<Outcome, Fault> {
-        let wish: with::Service = with::read(&task.with).map_err(|i| refused(&i))?;
-        let own = own(task)?;
+        let config: configuration::Service =
+            configuration::read(&task.with).map_err(|i| refused(&i))?;
+        let scope = scope(task)?;
         let mut read = self.db.read().await.map_err(fault)?;
         let (id, name) = match what.parse::<InstanceId>() {
             Ok(id) => (Some(id), None),
             Err(_) => (None, Some(what.to_owned())),
         };
-        let kind = Some(wish.kind.clone());
+        let kind = Some(config.kind.clone());
         let filter = store::instance::Filter { id, name, kind, ..Default::default() };
-        let found = store::instance::list(&mut read, own, &filter, &Page::first(1)).await;
+        let found = store::instance::list(&mut read, scope, &filter, &Page::first(1)).await;
         drop(read);
         let found = found.map_err(fault)?.into_iter().next().ok_or_else(|| {
-            Fault::Refused(format!("instance {what} of kind {} not found", wish.kind))
+            Fault::Refused(format!("instance {what} of kind {} not found", config.kind))
         })?;
         adopt(&self.db, task, &link(&found)).await?;
         Ok(Outcome { outputs: Map::new(), link: Some(link(&found)) })
     }
 }
 
-/// The answer while an instance is on its way, or has failed.
+/// The result for an instance that is in progress or has failed.
 fn pending<T>(now: Instance) -> Result<Progress<T>, Fault> {
     let Instance { status, reason, .. } = now;
     match status {
@@ -154,24 +159,28 @@ fn pending<T>(now: Instance) -> Result<Progress<T>, Fault> {
     }
 }
 
-fn wanted(task: &Task, kind: &Kind, wish: &with::Service) -> Result<Wanted, Fault> {
-    let plan = match (&wish.plan, &wish.instance_type) {
+fn new_object(
+    task: &Task,
+    kind: &Kind,
+    config: &configuration::Service,
+) -> Result<NewInstanceRequest, Fault> {
+    let plan = match (&config.plan, &config.instance_type) {
         (Some(plan), _) => Some(plan.clone()),
         (None, Some(of)) => Some(smallest(kind, of)?),
         (None, None) => None,
     };
-    Ok(Wanted {
-        name: name_of(task, wish.name.as_deref()),
+    Ok(NewInstanceRequest {
+        name: object_name(task, config.name.as_deref()),
         plan,
-        cloud_provider: wish.cloud_provider.clone(),
-        region: wish.region.clone(),
-        billing_model: wish.billing_model.clone(),
-        ..Wanted::default()
+        cloud_provider: config.cloud_provider.clone(),
+        region: config.region.clone(),
+        billing_model: config.billing_model.clone(),
+        ..NewInstanceRequest::default()
     })
 }
 
 fn smallest(kind: &Kind, of: &str) -> Result<String, Fault> {
-    let found = kind.type_of(of).and_then(|of| of.sizes.first());
+    let found = kind.instance_type(of).and_then(|of| of.sizes.first());
     found.map(|size| format!("{of}.{}", size.id)).ok_or_else(|| {
         let names: Vec<&str> = kind.types.iter().map(|one| one.id.as_str()).collect();
         Fault::Refused(format!("with.instance_type: must be one of {}", names.join(", ")))
@@ -191,7 +200,7 @@ fn applied(kind: &Kind, now: &Instance) -> Outcome {
     ] {
         outputs.insert(name.to_owned(), value);
     }
-    // As the kind's own API calls it.
+    // The kind's own name for the host.
     outputs.insert(kind.words.host.clone(), json!(now.host));
     Outcome { outputs, link: Some(link(now)) }
 }
@@ -200,32 +209,32 @@ fn link(to: &Instance) -> Link {
     Link { kind: KIND.into(), id: to.id.to_string() }
 }
 
-impl Operation for Services {
+impl Operation for Instances {
     fn validate(&self, with: &Map<String, Value>, _: &Files) -> Result<(), Invalid> {
-        let told: with::Service = with::read(with)?;
-        if self.rules.catalog().kind(&told.kind).is_some() {
+        let config: configuration::Service = configuration::read(with)?;
+        if self.rules.catalog().kind(&config.kind).is_some() {
             return Ok(());
         }
-        Err(Invalid::new("with.kind", format!("the catalog has no kind {}", told.kind)))
+        Err(Invalid::new("with.kind", format!("the catalog has no kind {}", config.kind)))
     }
 
-    fn plan<'a>(&'a self, _: &'a Task) -> Answer<'a, Progress<Vec<Difference>>> {
+    fn plan<'a>(&'a self, _: &'a Task) -> PortFuture<'a, Progress<Vec<Difference>>> {
         port::ready(Ok(Progress::Done(Vec::new())))
     }
 
-    fn apply<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Outcome>> {
+    fn apply<'a>(&'a self, task: &'a Task) -> PortFuture<'a, Progress<Outcome>> {
         Box::pin(self.apply_once(task))
     }
 
-    fn observe<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<Observed>> {
+    fn observe<'a>(&'a self, task: &'a Task) -> PortFuture<'a, Progress<Observed>> {
         Box::pin(async { self.observe_once(task).await.map(Progress::Done) })
     }
 
-    fn destroy<'a>(&'a self, task: &'a Task) -> Answer<'a, Progress<()>> {
+    fn destroy<'a>(&'a self, task: &'a Task) -> PortFuture<'a, Progress<()>> {
         Box::pin(self.destroy_once(task))
     }
 
-    fn adopt<'a>(&'a self, task: &'a Task, what: &'a str) -> Answer<'a, Outcome> {
+    fn adopt<'a>(&'a self, task: &'a Task, what: &'a str) -> PortFuture<'a, Outcome> {
         Box::pin(self.adopt_once(task, what))
     }
 

@@ -1,30 +1,35 @@
-//! Acts on `accepted`: has capacity be held on a cluster that fits, and waits, with the reason, while
-//! none does.
+//! Handles `accepted`: reserves capacity, and waits with the reason while no cluster has any.
 
 use model::Resources;
 use model::cluster::Cluster;
 use model::deployment::{self as wish, Deployment};
 use model::instance::{Instance, Reason, Status, Versions};
 use model::kind::Kind;
-use model::work::Next;
+use model::work::Requeue;
 use store::deployment::hosting;
 use store::{Scope, Tx, cluster, deployment, instance};
 
-use super::{Instances, Outcome};
+use super::{InstanceWorker, Outcome};
 use crate::Error;
-use crate::held::{Held, existing};
+use crate::locked::{Locked, existing};
 
-pub(super) async fn step(all: &Instances, kind: &Kind, seen: &Instance) -> Result<Outcome, Error> {
-    let Some(Held { mut tx, mut now }) = all.still(seen).await? else { return Ok(Outcome::Moved) };
-    let asked = hosting::ask(&mut tx, &now, &kind.unit(&now.instance_type)).await?;
+pub(super) async fn step(
+    ctx: &InstanceWorker,
+    kind: &Kind,
+    instance: &Instance,
+) -> Result<Outcome, Error> {
+    let Some(Locked { mut tx, mut now }) = ctx.lock(instance).await? else {
+        return Ok(Outcome::Moved);
+    };
+    let asked = hosting::required_resources(&mut tx, &now, &kind.unit(&now.instance_type)).await?;
     let Some(held) = held(&mut tx, &now, &asked).await? else {
-        hosting::hold(&mut tx, &mut now, &asked, kind.priority).await?;
+        hosting::reserve(&mut tx, &mut now, &asked, kind.priority).await?;
         tx.commit().await?;
         return Ok(Outcome::Wait(until_deadline(&now)));
     };
     let is_overdue = now.deadline().is_some_and(|end| end <= tx.now());
     let reason = match held.placed_on {
-        // Nobody has looked for a place yet; whoever does will say so.
+        // Placement has not evaluated it yet; it will record the reason.
         None if held.reason == wish::Reason::AwaitingPlacement && !is_overdue => {
             return Ok(Outcome::Wait(until_deadline(&now)));
         }
@@ -55,11 +60,11 @@ pub(super) async fn step(all: &Instances, kind: &Kind, seen: &Instance) -> Resul
     Ok(Outcome::Wait(until_deadline(&now)))
 }
 
-fn until_deadline(now: &Instance) -> Next {
-    now.deadline().map_or(Next::Rest, Next::At)
+fn until_deadline(now: &Instance) -> Requeue {
+    now.deadline().map_or(Requeue::OnChange, Requeue::At)
 }
 
-/// What holds its capacity, or waits to. What asks for something else, or has ended, is taken back.
+/// The deployment that reserves the instance's capacity. An outdated or ended one is deleted.
 async fn held(tx: &mut Tx, now: &Instance, asked: &Resources) -> Result<Option<Deployment>, Error> {
     let Some(id) = now.deployment_id else { return Ok(None) };
     let found = existing(deployment::get(tx, Scope::All, id).await)?;
@@ -67,15 +72,15 @@ async fn held(tx: &mut Tx, now: &Instance, asked: &Resources) -> Result<Option<D
     if held.status == wish::Status::Deleting {
         return Ok(None);
     }
-    let is_other = held.placed_on.is_none() && held.spec.resources != *asked;
-    if is_other || matches!(held.status, wish::Status::Failed | wish::Status::Completed) {
+    let is_changed = held.placed_on.is_none() && held.spec.resources != *asked;
+    if is_changed || matches!(held.status, wish::Status::Failed | wish::Status::Completed) {
         deployment::request_delete(tx, Scope::All, id).await?;
         return Ok(None);
     }
     Ok(Some(held))
 }
 
-/// The newest versions that a cluster can run; none while its agent has not said.
+/// The newest versions that a cluster can run; `None` until its agent has reported them.
 fn newest(kind: &Kind, on: &Cluster) -> Option<Versions> {
     if !on.hosting.is_foreign {
         let own = kind.default_version();

@@ -1,32 +1,33 @@
-//! Acts on any: ends trials whose life is over, ends what belongs to denied owners, has what nobody is
-//! entitled to any more rest for the grace and then go, and wakes it when the entitlement is back.
+//! Handles instances in any status: deletes expired trials and instances of denied owners; suspends
+//! instances without entitlement, deletes them after the grace period, and resumes them when the
+//! entitlement is restored.
 
 use std::time::Duration;
 
 use model::event::Actor;
-use model::instance::{Instance, Reason, Rest, Status};
+use model::instance::{Instance, Reason, Status, Suspension};
 use model::kind::Kind;
-use model::quota::{Active, is_active};
-use model::work::Next;
+use model::quota::{Entitlement, entitlement};
+use model::work::Requeue;
 use model::{InstanceId, Time};
 use store::{Db, Scope, Tx, instance};
 
-use crate::held::existing;
-use crate::rules::Rules;
+use crate::locked::existing;
+use crate::rules::RulesReader;
 use crate::{Error, Reconcile};
 
-/// The worker.
-pub struct General {
-    /// Where.
+/// The worker for expiry and entitlements.
+pub struct EntitlementWorker {
+    /// The database.
     pub db: Db,
-    /// By which rules.
-    pub rules: Rules,
+    /// The current rules.
+    pub rules: RulesReader,
 }
 
 const DAY: Duration = Duration::from_hours(24);
 
-impl General {
-    async fn look(&self, tx: &mut Tx, now: &mut Instance) -> Result<Option<Time>, Error> {
+impl EntitlementWorker {
+    async fn enforce(&self, tx: &mut Tx, now: &mut Instance) -> Result<Option<Time>, Error> {
         if self.rules.is_denied(tx, &now.owner).await? {
             let reason = Reason::OwnerDenied { owner: now.owner.clone() };
             instance::transition(tx, now, Status::Deprovision, reason).await?;
@@ -34,14 +35,14 @@ impl General {
         }
         let catalog = self.rules.catalog();
         let Some(kind) = catalog.kind(&now.kind) else { return Ok(None) };
-        let size = kind.type_of(&now.instance_type).and_then(|t| t.size(&now.size));
+        let size = kind.instance_type(&now.instance_type).and_then(|t| t.size(&now.size));
         if size.is_some_and(|size| size.lifespan_seconds.is_some()) {
             return end_if_due(tx, now, Reason::TrialExpired).await;
         }
-        self.look_after_entitlement(tx, kind, now).await
+        self.enforce_entitlement(tx, kind, now).await
     }
 
-    async fn look_after_entitlement(
+    async fn enforce_entitlement(
         &self,
         tx: &mut Tx,
         kind: &Kind,
@@ -52,21 +53,22 @@ impl General {
             self.rules.entitled(tx, now.organization_id, foreign.as_deref(), &now.owner).await?;
         let billing = now.detail.billing.model.clone();
         let grants = entitled.grants.as_deref();
-        match is_active(kind, grants, entitled.is_limited, &now.instance_type, &billing, tx.now()) {
-            Active::Yes => {
-                if now.detail.rest == Some(Rest::Entitlement) || now.expires_at.is_some() {
+        match entitlement(kind, grants, entitled.is_limited, &now.instance_type, &billing, tx.now())
+        {
+            Entitlement::Yes => {
+                if now.detail.rest == Some(Suspension::Entitlement) || now.expires_at.is_some() {
                     restore(tx, now).await?;
                 }
-                // The next end of a grant may be the one that matters.
+                // The grant that expires next may be the relevant one.
                 let ends = grants.unwrap_or_default().iter().filter_map(|grant| grant.expires_at);
                 Ok(ends.filter(|end| *end > tx.now()).min())
             }
-            Active::No { reason, .. } => expire(tx, kind, now, &reason).await,
+            Entitlement::No { reason, .. } => expire(tx, kind, now, &reason).await,
         }
     }
 }
 
-/// Ends it if its end has come; else when that will be.
+/// Deletes the instance if it has expired. Returns when it will expire otherwise.
 async fn end_if_due(
     tx: &mut Tx,
     now: &mut Instance,
@@ -80,7 +82,7 @@ async fn end_if_due(
     Ok(None)
 }
 
-/// Sets its end, suspends it until then, and deletes it then.
+/// Sets the expiry, suspends the instance until then, and deletes it then.
 async fn expire(
     tx: &mut Tx,
     kind: &Kind,
@@ -89,14 +91,14 @@ async fn expire(
 ) -> Result<Option<Time>, Error> {
     let reason = |delete_at| Reason::EntitlementExpired { message: message.to_owned(), delete_at };
     if now.expires_at.is_none() {
-        // Never none: nothing is deleted at once.
+        // At least one day: nothing is deleted immediately.
         let days = kind.grace_days(&now.instance_type, &now.detail.billing.model).max(1);
         now.expires_at = Some(tx.now() + DAY * days);
         now.reason = reason(now.expires_at);
         instance::save(tx, now, "entitlement_lost").await?;
     }
     if now.status == Status::Ready {
-        now.detail.rest = Some(Rest::Entitlement);
+        now.detail.rest = Some(Suspension::Entitlement);
         now.detail.is_agent_ready = false;
         let until = reason(now.expires_at);
         instance::transition(tx, now, Status::Suspending, until).await?;
@@ -104,34 +106,34 @@ async fn expire(
     end_if_due(tx, now, reason(None)).await
 }
 
-/// The entitlement is back.
+/// Clears the expiry, and resumes a suspended instance.
 async fn restore(tx: &mut Tx, now: &mut Instance) -> Result<(), Error> {
     now.expires_at = None;
-    let was_ours = now.detail.rest == Some(Rest::Entitlement);
+    let was_entitlement = now.detail.rest == Some(Suspension::Entitlement);
     match now.status {
-        Status::Suspended if was_ours => {
+        Status::Suspended if was_entitlement => {
             now.detail.rest = None;
             instance::transition(tx, now, Status::Resuming, Reason::EntitlementRestored).await?;
         }
-        // First it must have come to rest; this is looked at again then.
+        // Still suspending: handled when it is suspended.
         _ => instance::save(tx, now, "entitlement_restored").await?,
     }
     Ok(())
 }
 
-impl Reconcile for General {
+impl Reconcile for EntitlementWorker {
     const NAME: &'static str = instance::GENERAL;
 
-    async fn reconcile(&self, key: &str) -> Result<Next, Error> {
+    async fn reconcile(&self, key: &str) -> Result<Requeue, Error> {
         let id: InstanceId = key.parse().map_err(|_| Error::Key(key.to_owned()))?;
         let mut tx = self.db.begin(Actor::Worker(Self::NAME)).await?;
-        let taken = existing(instance::take(&mut tx, Scope::All, id).await)?;
-        let Some(mut now) = taken else { return Ok(Next::Rest) };
-        if now.status.is_leaving() {
-            return Ok(Next::Rest);
+        let taken = existing(instance::lock(&mut tx, Scope::All, id).await)?;
+        let Some(mut now) = taken else { return Ok(Requeue::OnChange) };
+        if now.status.is_deleting() {
+            return Ok(Requeue::OnChange);
         }
-        let next = self.look(&mut tx, &mut now).await?;
+        let next = self.enforce(&mut tx, &mut now).await?;
         tx.commit().await?;
-        Ok(next.map_or(Next::Rest, Next::At))
+        Ok(next.map_or(Requeue::OnChange, Requeue::At))
     }
 }

@@ -1,51 +1,62 @@
-//! Acts on `preparing`: makes what is outside, then hands over to the agent.
+//! Handles `preparing`: creates the external objects, then hands over to the agent.
 
 use model::instance::{External, Instance, Reason, Status};
 use model::kind::Kind;
 use store::deployment::hosting;
 use store::{Scope, cluster, instance};
 
-use super::sign_in::Trouble;
-use super::{Instances, Outcome, names, program, sign_in};
+use super::sso_client::StepError;
+use super::{InstanceWorker, Outcome, dns_records, program, sso_client};
 use crate::Error;
-use crate::held::Held;
+use crate::locked::Locked;
 
-pub(super) async fn step(all: &Instances, kind: &Kind, seen: &Instance) -> Result<Outcome, Error> {
-    if seen.deadline().is_some_and(|end| end <= all.db.now()) {
-        let reason = super::overdue(seen, seen.reason.clone());
-        return all.transition(seen, Status::Failed, reason).await;
+pub(super) async fn step(
+    ctx: &InstanceWorker,
+    kind: &Kind,
+    instance: &Instance,
+) -> Result<Outcome, Error> {
+    if instance.deadline().is_some_and(|end| end <= ctx.db.now()) {
+        let reason = super::overdue(instance, instance.reason.clone());
+        return ctx.transition(instance, Status::Failed, reason).await;
     }
-    match prepare(all, kind, seen).await {
+    match prepare(ctx, kind, instance).await {
         Ok(outcome) => Ok(outcome),
-        Err(met) => all.trouble(seen, met).await,
+        Err(error) => ctx.handle_error(instance, error).await,
     }
 }
 
-async fn prepare(all: &Instances, kind: &Kind, seen: &Instance) -> Result<Outcome, Trouble> {
-    let (Some(on), Some(deployment)) = (seen.cluster_id, seen.deployment_id) else {
+async fn prepare(
+    ctx: &InstanceWorker,
+    kind: &Kind,
+    instance: &Instance,
+) -> Result<Outcome, StepError> {
+    let (Some(on), Some(deployment)) = (instance.cluster_id, instance.deployment_id) else {
         let reason = Reason::PlacementLost { deployment: None };
-        return all.transition(seen, Status::Accepted, reason).await.map_err(Trouble::Ours);
+        return ctx
+            .transition(instance, Status::Accepted, reason)
+            .await
+            .map_err(StepError::Internal);
     };
-    let on = cluster::get(&mut all.db.read().await?, Scope::All, on).await?;
-    let client = match &all.outside.sso {
-        Some(sso) if kind.needs.sso => Some(sign_in::ensure(all, &**sso, seen).await?.0),
+    let on = cluster::get(&mut ctx.db.read().await?, Scope::All, on).await?;
+    let client = match &ctx.external.sso {
+        Some(sso) if kind.needs.sso => Some(sso_client::ensure(ctx, &**sso, instance).await?.0),
         _ => None,
     };
-    let host = kind.host(&seen.name, &seen.id.to_string(), all.domain(kind));
-    let mut next = Instance { host: Some(host.clone()), ..seen.clone() };
+    let host = kind.host(&instance.name, &instance.id.to_string(), ctx.domain(kind));
+    let mut next = Instance { host: Some(host.clone()), ..instance.clone() };
     next.detail.routes.clear();
     if !on.hosting.is_foreign {
-        next.detail.routes = names::routes(all, kind, &host, &on);
-        if let Some(dns) = &all.outside.dns {
-            let pointed = names::point(&**dns, &next.detail.routes).await;
-            pointed.map_err(Trouble::of(External::Dns))?;
+        next.detail.routes = dns_records::routes(ctx, kind, &host, &on);
+        if let Some(dns) = &ctx.external.dns {
+            let pointed = dns_records::point(&**dns, &next.detail.routes).await;
+            pointed.map_err(StepError::external(External::Dns))?;
         }
     }
-    let program = program::of(all, kind, &next, deployment, client.as_ref()).await?;
-    let still = all.still(seen).await.map_err(Trouble::Ours)?;
-    let Some(Held { mut tx, mut now }) = still else { return Ok(Outcome::Moved) };
+    let program = program::spec(ctx, kind, &next, deployment, client.as_ref()).await?;
+    let locked = ctx.lock(instance).await.map_err(StepError::Internal)?;
+    let Some(Locked { mut tx, mut now }) = locked else { return Ok(Outcome::Moved) };
     now.host = next.host;
-    // What a foreign agent says of itself and its routes comes later.
+    // A third-party agent reports its readiness and routes later.
     now.detail.routes_made = !on.hosting.is_foreign;
     now.detail.is_agent_ready = false;
     now.detail.routes = next.detail.routes;

@@ -1,5 +1,5 @@
-//! What Paddock's own agent shall run for an instance: the kind's container, or its Kubernetes
-//! objects, with the instance's values.
+//! Workload spec of an instance for Paddock's own agent: the kind's container or Kubernetes
+//! objects, filled with the instance's values.
 
 use std::collections::BTreeMap;
 
@@ -9,40 +9,40 @@ use model::kind::template::{self, Sso, Values};
 use model::kind::{Kind, Ready};
 use model::{DeploymentId, Secret};
 
-use super::Instances;
-use super::sign_in::{self, Trouble};
-use crate::sealed::{manifests_purpose, purpose};
-use port::Client;
+use super::InstanceWorker;
+use super::sso_client::{self, StepError};
+use crate::secrets::{manifests_purpose, purpose};
+use port::SsoClient;
 
-/// What the agent of an instance says it runs things with when it is Kubernetes.
+/// The runtime that an agent on Kubernetes reports.
 const KUBERNETES: &str = "kubernetes";
 
-/// The program of an instance. What is secret in it is encrypted for its deployment.
-pub(super) async fn of(
-    all: &Instances,
+/// The workload spec of an instance. Secrets in it are encrypted for its deployment.
+pub(super) async fn spec(
+    ctx: &InstanceWorker,
     kind: &Kind,
     instance: &Instance,
     deployment: DeploymentId,
-    client: Option<&Client>,
-) -> Result<Spec, Trouble> {
-    let (container, seal) = (&kind.run.container, &*all.outside.seal);
-    let failed = Trouble::of(External::Secrets);
+    client: Option<&SsoClient>,
+) -> Result<Spec, StepError> {
+    let (container, seal) = (&kind.run.container, &*ctx.external.seal);
+    let failed = StepError::external(External::Secrets);
     let values = values(instance, client);
-    let filled = container.filled(&values);
+    let filled = container.render(&values);
     let (mut env, mut sealed_env) = (BTreeMap::new(), BTreeMap::new());
     for (name, text) in filled.env {
         if template::is_secret(&container.env[&name]) {
-            let sealed = seal.seal(&purpose(deployment, &name), &Secret::new(text)).await;
+            let sealed = seal.encrypt(&purpose(deployment, &name), &Secret::new(text)).await;
             sealed_env.insert(name, sealed.map_err(&failed)?);
         } else {
             env.insert(name, text);
         }
     }
     let mut sealed_manifests = None;
-    if !kind.run.manifests.is_empty() && is_on_kubernetes(all, instance).await? {
-        let objects = serde_json::Value::Array(kind.run.objects(&values)).to_string();
+    if !kind.run.manifests.is_empty() && is_on_kubernetes(ctx, instance).await? {
+        let objects = serde_json::Value::Array(kind.run.render_objects(&values)).to_string();
         let purpose = manifests_purpose(deployment);
-        let sealed = seal.seal(&purpose, &Secret::new(objects)).await;
+        let sealed = seal.encrypt(&purpose, &Secret::new(objects)).await;
         sealed_manifests = Some(sealed.map_err(failed)?);
     }
     Ok(Spec {
@@ -58,19 +58,19 @@ pub(super) async fn of(
     })
 }
 
-/// The program of an instance with the client that is kept for it.
-pub(super) async fn as_kept(
-    all: &Instances,
+/// The workload spec of an instance with its stored SSO client.
+pub(super) async fn with_stored_client(
+    ctx: &InstanceWorker,
     kind: &Kind,
     instance: &Instance,
     deployment: DeploymentId,
-) -> Result<Spec, Trouble> {
-    let client = sign_in::client(&all.db, &*all.outside.seal, instance.id).await?;
-    of(all, kind, instance, deployment, client.as_ref()).await
+) -> Result<Spec, StepError> {
+    let client = sso_client::client(&ctx.db, &*ctx.external.seal, instance.id).await?;
+    spec(ctx, kind, instance, deployment, client.as_ref()).await
 }
 
-async fn is_on_kubernetes(all: &Instances, instance: &Instance) -> Result<bool, Trouble> {
-    let on = all.cluster_of(instance).await.map_err(Trouble::Ours)?;
+async fn is_on_kubernetes(ctx: &InstanceWorker, instance: &Instance) -> Result<bool, StepError> {
+    let on = ctx.cluster_of(instance).await.map_err(StepError::Internal)?;
     Ok(on.and_then(|on| on.agent).is_some_and(|agent| agent.runtime == KUBERNETES))
 }
 
@@ -84,7 +84,7 @@ fn probe(ready: &Ready) -> Option<Probe> {
     }
 }
 
-fn values(instance: &Instance, client: Option<&Client>) -> Values {
+fn values(instance: &Instance, client: Option<&SsoClient>) -> Values {
     Values {
         id: instance.id.to_string(),
         name: instance.name.clone(),

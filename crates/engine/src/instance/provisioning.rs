@@ -1,102 +1,116 @@
-//! Acts on `provisioning`, `resuming`, `suspending` and `failed`: waits for the agent's word.
+//! Handles `provisioning`, `resuming`, `suspending` and `failed`: waits for the agent.
 
 use model::cluster::Cluster;
 use model::deployment::{self, Deployment};
-use model::instance::{External, Instance, Reason, Rest, Status};
+use model::instance::{External, Instance, Reason, Status, Suspension};
 use model::kind::Kind;
-use model::reason::By;
-use model::work::Next;
+use model::reason::Requester;
+use model::work::Requeue;
 use store::deployment::hosting;
 use store::instance;
 
-use super::sign_in::Trouble;
-use super::{Instances, Outcome, names, program};
+use super::sso_client::StepError;
+use super::{InstanceWorker, Outcome, dns_records, program};
 use crate::Error;
-use crate::held::Held;
+use crate::locked::Locked;
 
-pub(super) async fn step(all: &Instances, kind: &Kind, seen: &Instance) -> Result<Outcome, Error> {
-    let (on, held) = (all.cluster_of(seen).await?, all.deployment_of(seen).await?);
-    let (Some(on), Some(held)) = (on, &held) else { return unplaced(all, seen, held).await };
+pub(super) async fn step(
+    ctx: &InstanceWorker,
+    kind: &Kind,
+    instance: &Instance,
+) -> Result<Outcome, Error> {
+    let (on, held) = (ctx.cluster_of(instance).await?, ctx.deployment_of(instance).await?);
+    let (Some(on), Some(held)) = (on, &held) else {
+        return unplaced(ctx, instance, held).await;
+    };
     let outcome = if on.hosting.is_foreign {
-        with_foreign_agent(all, seen).await?
+        third_party_agent(ctx, instance).await?
     } else {
-        with_own_agent(all, kind, seen, held).await?
+        own_agent(ctx, kind, instance, held).await?
     };
     match outcome {
         Some(outcome) => Ok(outcome),
-        None => wait(all, seen, &on).await,
+        None => wait(ctx, instance, &on).await,
     }
 }
 
-/// It has neither a cluster nor capacity: a failed one rests, all others begin again.
+/// Handles an instance without cluster or capacity: a failed one stays, the others start over.
 async fn unplaced(
-    all: &Instances,
-    seen: &Instance,
+    ctx: &InstanceWorker,
+    instance: &Instance,
     held: Option<Deployment>,
 ) -> Result<Outcome, Error> {
-    match seen.status {
-        Status::Failed => Ok(Outcome::Wait(Next::Rest)),
-        Status::Suspending => all.transition(seen, Status::Suspended, suspension(seen)).await,
+    match instance.status {
+        Status::Failed => Ok(Outcome::Wait(Requeue::OnChange)),
+        Status::Suspending => {
+            ctx.transition(instance, Status::Suspended, suspension(instance)).await
+        }
         _ => {
             let reason = Reason::PlacementLost { deployment: held.map(|held| held.reason) };
-            all.transition(seen, Status::Accepted, reason).await
+            ctx.transition(instance, Status::Accepted, reason).await
         }
     }
 }
 
-async fn with_own_agent(
-    all: &Instances,
+async fn own_agent(
+    ctx: &InstanceWorker,
     kind: &Kind,
-    seen: &Instance,
+    instance: &Instance,
     held: &Deployment,
 ) -> Result<Option<Outcome>, Error> {
     let runs = held.spec.image.is_some();
-    match (seen.status, held.status) {
+    match (instance.status, held.status) {
         (Status::Suspending, deployment::Status::Running) if !runs => {
-            all.transition(seen, Status::Suspended, suspension(seen)).await.map(Some)
+            ctx.transition(instance, Status::Suspended, suspension(instance)).await.map(Some)
         }
         (Status::Suspending, _) if runs => {
-            let Some(Held { mut tx, .. }) = all.still(seen).await? else {
+            let Some(Locked { mut tx, .. }) = ctx.lock(instance).await? else {
                 return Ok(Some(Outcome::Moved));
             };
-            hosting::rest(&mut tx, held.id).await?;
+            hosting::suspend(&mut tx, held.id).await?;
             tx.commit().await?;
             Ok(None)
         }
-        (Status::Resuming, _) if !runs => start(all, kind, seen, held).await.map(Some),
+        (Status::Resuming, _) if !runs => start(ctx, kind, instance, held).await.map(Some),
         (Status::Suspending, _) => Ok(None),
         (status, deployment::Status::Failed | deployment::Status::Completed)
             if status != Status::Failed =>
         {
             let reason = Reason::DeploymentFailed { reason: held.reason.clone() };
-            all.transition(seen, Status::Failed, reason).await.map(Some)
+            ctx.transition(instance, Status::Failed, reason).await.map(Some)
         }
-        // It may run again already, but elsewhere: its names must follow first.
-        (Status::Provisioning | Status::Resuming, _) if held.placed_on != seen.cluster_id => {
+        // It may already run on another cluster: the DNS records must be updated first.
+        (Status::Provisioning | Status::Resuming, _) if held.placed_on != instance.cluster_id => {
             let reason = Reason::PlacementLost { deployment: Some(held.reason.clone()) };
-            all.transition(seen, Status::Accepted, reason).await.map(Some)
+            ctx.transition(instance, Status::Accepted, reason).await.map(Some)
         }
-        (_, deployment::Status::Running) if runs => arrive(all, seen, held).await.map(Some),
+        (_, deployment::Status::Running) if runs => mark_ready(ctx, instance, held).await.map(Some),
         _ => Ok(None),
     }
 }
 
-/// Why it is suspended, whatever its reason was while its agent stopped it.
-fn suspension(seen: &Instance) -> Reason {
-    match (seen.detail.rest, seen.expires_at, &seen.reason) {
-        (Some(Rest::Entitlement), Some(_), Reason::EntitlementExpired { .. }) => {
-            seen.reason.clone()
+/// Why the instance is suspended, whatever the reason was while it was suspending.
+fn suspension(instance: &Instance) -> Reason {
+    match (instance.detail.rest, instance.expires_at, &instance.reason) {
+        (Some(Suspension::Entitlement), Some(_), Reason::EntitlementExpired { .. }) => {
+            instance.reason.clone()
         }
-        (Some(Rest::Entitlement), delete_at @ Some(_), _) => {
+        (Some(Suspension::Entitlement), delete_at @ Some(_), _) => {
             Reason::EntitlementExpired { message: "no active grant".into(), delete_at }
         }
-        _ => Reason::SuspensionRequested { by: Some(By::Administrator { name: None }) },
+        _ => Reason::SuspensionRequested { by: Some(Requester::Administrator { name: None }) },
     }
 }
 
-/// It runs: it can be used from now on.
-async fn arrive(all: &Instances, seen: &Instance, held: &Deployment) -> Result<Outcome, Error> {
-    let Some(Held { mut tx, mut now }) = all.still(seen).await? else { return Ok(Outcome::Moved) };
+/// Marks the instance as ready.
+async fn mark_ready(
+    ctx: &InstanceWorker,
+    instance: &Instance,
+    held: &Deployment,
+) -> Result<Outcome, Error> {
+    let Some(Locked { mut tx, mut now }) = ctx.lock(instance).await? else {
+        return Ok(Outcome::Moved);
+    };
     now.detail.endpoints.clone_from(&held.endpoints);
     now.detail.actual = now.detail.desired.clone();
     now.detail.upgrading.clear();
@@ -105,36 +119,45 @@ async fn arrive(all: &Instances, seen: &Instance, held: &Deployment) -> Result<O
     Ok(Outcome::Moved)
 }
 
-/// Has its program run again after a rest.
+/// Starts a suspended instance again.
 async fn start(
-    all: &Instances,
+    ctx: &InstanceWorker,
     kind: &Kind,
-    seen: &Instance,
+    instance: &Instance,
     held: &Deployment,
 ) -> Result<Outcome, Error> {
-    let program = match program::as_kept(all, kind, seen, held.id).await {
+    let program = match program::with_stored_client(ctx, kind, instance, held.id).await {
         Ok(program) => program,
-        Err(met) => return all.trouble(seen, met).await,
+        Err(error) => return ctx.handle_error(instance, error).await,
     };
-    let Some(Held { mut tx, now }) = all.still(seen).await? else { return Ok(Outcome::Moved) };
+    let Some(Locked { mut tx, now }) = ctx.lock(instance).await? else {
+        return Ok(Outcome::Moved);
+    };
     hosting::run(&mut tx, held.id, &program).await?;
     tx.commit().await?;
-    Ok(Outcome::Wait(now.deadline().map_or(Next::Rest, Next::At)))
+    Ok(Outcome::Wait(now.deadline().map_or(Requeue::OnChange, Requeue::At)))
 }
 
-/// A foreign agent has said how it is doing; its names are ours to make.
-async fn with_foreign_agent(all: &Instances, seen: &Instance) -> Result<Option<Outcome>, Error> {
-    let is_coming = matches!(seen.status, Status::Provisioning | Status::Resuming | Status::Failed);
-    if !is_coming || !seen.detail.is_agent_ready || seen.detail.routes.is_empty() {
+/// Processes the report of a third-party agent; the DNS records are created here.
+async fn third_party_agent(
+    ctx: &InstanceWorker,
+    instance: &Instance,
+) -> Result<Option<Outcome>, Error> {
+    let is_coming =
+        matches!(instance.status, Status::Provisioning | Status::Resuming | Status::Failed);
+    if !is_coming || !instance.detail.is_agent_ready || instance.detail.routes.is_empty() {
         return Ok(None);
     }
-    if !seen.detail.routes_made
-        && let Some(dns) = &all.outside.dns
-        && let Err(fault) = names::point(&**dns, &seen.detail.routes).await
+    if !instance.detail.routes_made
+        && let Some(dns) = &ctx.external.dns
+        && let Err(fault) = dns_records::point(&**dns, &instance.detail.routes).await
     {
-        return all.trouble(seen, Trouble::Outside(External::Dns, fault)).await.map(Some);
+        return ctx
+            .handle_error(instance, StepError::External(External::Dns, fault))
+            .await
+            .map(Some);
     }
-    let Some(Held { mut tx, mut now }) = all.still(seen).await? else {
+    let Some(Locked { mut tx, mut now }) = ctx.lock(instance).await? else {
         return Ok(Some(Outcome::Moved));
     };
     now.detail.routes_made = true;
@@ -143,16 +166,16 @@ async fn with_foreign_agent(all: &Instances, seen: &Instance) -> Result<Option<O
     Ok(Some(Outcome::Moved))
 }
 
-/// Nothing to do; unless it takes too long.
-async fn wait(all: &Instances, seen: &Instance, on: &Cluster) -> Result<Outcome, Error> {
-    let Some(end) = seen.deadline() else { return Ok(Outcome::Wait(Next::Rest)) };
-    if end > all.db.now() {
-        return Ok(Outcome::Wait(Next::At(end)));
+/// Waits, until the deadline passes.
+async fn wait(ctx: &InstanceWorker, instance: &Instance, on: &Cluster) -> Result<Outcome, Error> {
+    let Some(end) = instance.deadline() else { return Ok(Outcome::Wait(Requeue::OnChange)) };
+    if end > ctx.db.now() {
+        return Ok(Outcome::Wait(Requeue::At(end)));
     }
     let reason = Reason::AgentNotResponding { cluster: Some(on.name.clone()), due: end };
-    if seen.status.may_become(Status::Failed) {
-        return all.transition(seen, Status::Failed, reason).await;
+    if instance.status.may_become(Status::Failed) {
+        return ctx.transition(instance, Status::Failed, reason).await;
     }
-    all.explain(seen, reason).await?;
-    Ok(Outcome::Wait(Next::At(all.soon(super::LOOK_AGAIN * 12))))
+    ctx.explain(instance, reason).await?;
+    Ok(Outcome::Wait(Requeue::At(ctx.soon(super::POLL * 12))))
 }

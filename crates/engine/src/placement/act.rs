@@ -1,4 +1,4 @@
-//! Makes durable what was decided.
+//! Persists placement decisions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,13 +6,13 @@ use model::deployment::Reason;
 use model::event::Actor;
 use model::world::{Decisions, Preemption};
 use model::{ClusterId, DeploymentId, Place, ReplicaId};
-use store::deployment::placing;
+use store::deployment::placement;
 use store::{Db, Tx};
 
 use super::NAME;
-use super::known::{Known, Seen};
+use super::state::{PlacementState, ReplicaState};
 
-/// A decision, ready to be made durable.
+/// A decision to persist.
 enum Step {
     Place(DeploymentId, Vec<(u32, Place)>, Vec<String>),
     Preempt { victim: ReplicaId, by: ReplicaId, on: ClusterId, reason: Reason },
@@ -20,18 +20,18 @@ enum Step {
 }
 
 impl Step {
-    fn about(&self) -> DeploymentId {
+    fn deployment(&self) -> DeploymentId {
         match self {
             Step::Place(id, ..) | Step::Explain(id, _) => *id,
             Step::Preempt { victim, .. } => victim.deployment,
         }
     }
 
-    /// Who is looked at again if it can't be done.
-    fn concerns(&self) -> Vec<DeploymentId> {
+    /// The deployments to read again if the step is rejected.
+    fn affected(&self) -> Vec<DeploymentId> {
         match self {
             Step::Preempt { victim, by, .. } => vec![victim.deployment, by.deployment],
-            other => vec![other.about()],
+            other => vec![other.deployment()],
         }
     }
 
@@ -44,27 +44,28 @@ impl Step {
     }
 }
 
-impl Known {
-    /// All at once; if something has changed meanwhile, one by one, leaving out what no longer holds.
+impl PlacementState {
+    /// Persists all decisions in one transaction; if one is outdated, one by one without it.
     pub(super) async fn act(&mut self, decisions: Decisions) -> store::Result<()> {
         let steps = self.steps(&decisions);
         self.assume_done(&decisions);
-        match in_one_transaction(&self.db, &steps).await {
+        match persist_all(&self.db, &steps).await {
             Ok(()) => return Ok(()),
-            Err(error) if !is_news(&error) => {
-                // Nothing of it was done, though the world takes it as done.
+            Err(error) if !is_outdated(&error) => {
+                // Nothing was persisted, but the world assumes it was.
                 self.is_stale = true;
                 return Err(error);
             }
             Err(_) => {}
         }
-        let mut overtaken = BTreeSet::new();
+        let mut outdated = BTreeSet::new();
         for step in &steps {
-            match in_one_transaction(&self.db, std::slice::from_ref(step)).await {
+            match persist_all(&self.db, std::slice::from_ref(step)).await {
                 Ok(()) => {}
-                Err(error) if is_news(&error) => {
-                    tracing::debug!(deployment.id = %step.about(), %error, "it was overtaken");
-                    overtaken.extend(step.concerns());
+                Err(error) if is_outdated(&error) => {
+                    let id = step.deployment();
+                    tracing::debug!(deployment.id = %id, %error, "placement decision outdated");
+                    outdated.extend(step.affected());
                 }
                 Err(error) => {
                     self.is_stale = true;
@@ -72,12 +73,12 @@ impl Known {
                 }
             }
         }
-        // Capacity that is not there was taken by somebody else: his event may not be read yet.
+        // Another writer took the capacity; its event may not be read yet.
         self.catch_up().await?;
-        self.look_again(overtaken.into_iter().collect()).await
+        self.invalidate(outdated.into_iter().collect()).await
     }
 
-    /// In the order in which rows are locked everywhere.
+    /// In the global lock order of rows.
     fn steps(&self, decisions: &Decisions) -> Vec<Step> {
         let mut places: BTreeMap<DeploymentId, Vec<(u32, Place)>> = BTreeMap::new();
         for start in &decisions.starts {
@@ -85,10 +86,10 @@ impl Known {
             places.entry(id.deployment).or_default().push((id.number, start.place.clone()));
         }
         let mut reasons: BTreeMap<DeploymentId, Reason> = BTreeMap::new();
-        for waiting in &decisions.waits {
+        for waiting in &decisions.pending {
             let id = ReplicaId::from(waiting.unit).deployment;
-            if let Some(asked) = self.asked.get(&id) {
-                reasons.entry(id).or_insert_with(|| self.pending(asked, waiting.wait));
+            if let Some(entry) = self.deployments.get(&id) {
+                reasons.entry(id).or_insert_with(|| self.pending(entry, waiting.reason));
             }
         }
         let place = |(id, places): (DeploymentId, Vec<(u32, Place)>)| {
@@ -98,7 +99,7 @@ impl Known {
         let mut steps: Vec<Step> = places.into_iter().map(place).collect();
         steps.extend(decisions.preemptions.iter().map(|preemption| self.preempt(preemption)));
         steps.extend(reasons.into_iter().map(|(id, reason)| Step::Explain(id, reason)));
-        steps.sort_by_key(Step::about);
+        steps.sort_by_key(Step::deployment);
         steps
     }
 
@@ -110,45 +111,45 @@ impl Known {
 
     fn assume_done(&mut self, decisions: &Decisions) {
         for start in &decisions.starts {
-            self.assume(start.unit, Seen::Placed(start.place.clone()));
+            self.assume(start.unit, ReplicaState::Placed(start.place.clone()));
         }
         let now = self.db.now();
         for preemption in &decisions.preemptions {
-            self.assume(preemption.victim, Seen::Stopping(preemption.place.clone()));
-            let victim = self.asked.get(&ReplicaId::from(preemption.victim).deployment);
-            if victim.is_none_or(|asked| !asked.is_reserved) {
+            self.assume(preemption.victim, ReplicaState::Stopping(preemption.place.clone()));
+            let victim = self.deployments.get(&ReplicaId::from(preemption.victim).deployment);
+            if victim.is_none_or(|entry| !entry.is_reserved) {
                 self.count_preemption(preemption.by, now);
             }
         }
     }
 }
 
-async fn in_one_transaction(db: &Db, steps: &[Step]) -> store::Result<()> {
+async fn persist_all(db: &Db, steps: &[Step]) -> store::Result<()> {
     let mut tx = db.begin(Actor::Worker(NAME)).await?;
     let clusters: BTreeSet<ClusterId> = steps.iter().flat_map(Step::clusters).collect();
     for cluster in clusters {
         store::cluster::lock(&mut tx, cluster).await?;
     }
     for step in steps {
-        take(&mut tx, step).await?;
+        persist(&mut tx, step).await?;
     }
     tx.commit().await
 }
 
-async fn take(tx: &mut Tx, step: &Step) -> store::Result<()> {
+async fn persist(tx: &mut Tx, step: &Step) -> store::Result<()> {
     match step {
         Step::Place(id, places, clusters) => {
-            placing::place(tx, *id, places, clusters).await.map(drop)
+            placement::place(tx, *id, places, clusters).await.map(drop)
         }
         Step::Preempt { victim, by, reason, .. } => {
-            placing::preempt(tx, *victim, *by, reason.clone()).await
+            placement::preempt(tx, *victim, *by, reason.clone()).await
         }
-        Step::Explain(id, reason) => placing::set_reason(tx, *id, reason).await,
+        Step::Explain(id, reason) => placement::set_reason(tx, *id, reason).await,
     }
 }
 
-/// Did somebody else change what it was decided from?
-fn is_news(error: &store::Error) -> bool {
-    use store::Error::{Conflict, Limit, NotFound, Short};
-    matches!(error, Conflict(_) | Limit { .. } | NotFound { .. } | Short { .. })
+/// Whether the decision was outdated.
+fn is_outdated(error: &store::Error) -> bool {
+    use store::Error::{Conflict, InsufficientCapacity, Limit, NotFound};
+    matches!(error, Conflict(_) | Limit { .. } | NotFound { .. } | InsufficientCapacity { .. })
 }

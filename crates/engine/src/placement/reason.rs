@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use model::cluster::{Cluster, Status};
 use model::deployment::Reason;
-use model::reason::Who;
-use model::world::Wait;
+use model::reason::Workload;
+use model::world::PendingReason;
 use model::{ClusterId, Place, ReplicaId, Resources};
 
-use super::known::{Asked, Known};
+use super::state::{DeploymentEntry, PlacementState};
 
-impl Known {
-    /// The names of the clusters of these places.
+impl PlacementState {
+    /// The names of these places' clusters.
     pub(super) fn names(&self, places: &[(u32, Place)]) -> Vec<String> {
         let clusters: BTreeSet<ClusterId> = places.iter().map(|(_, place)| place.cluster).collect();
         clusters.iter().filter_map(|id| Some(self.clusters.get(id)?.name.clone())).collect()
@@ -20,27 +20,27 @@ impl Known {
     /// Why `victim` was preempted. A preemptor of another organization is not named.
     pub(super) fn preempted(&self, victim: ReplicaId, by: ReplicaId) -> Reason {
         let (victim, preemptor) =
-            (self.asked.get(&victim.deployment), self.asked.get(&by.deployment));
-        let seen = |(victim, preemptor): (&Asked, &Asked)| {
-            let named = (by.deployment, preemptor.name.as_str(), preemptor.priority);
-            Who::seen_by(victim.organization, preemptor.organization, named)
+            (self.deployments.get(&victim.deployment), self.deployments.get(&by.deployment));
+        let named = |(victim, preemptor): (&DeploymentEntry, &DeploymentEntry)| {
+            let identity = (by.deployment, preemptor.name.as_str(), preemptor.priority);
+            Workload::visible_to(victim.organization, preemptor.organization, identity)
         };
         Reason::Preempted {
-            by: victim.zip(preemptor).map_or(Who::OtherOrganization, seen),
+            by: victim.zip(preemptor).map_or(Workload::OtherOrganization, named),
             needs: victim.map(|victim| victim.request.clone()).unwrap_or_default(),
             cluster: victim.and_then(|victim| Some(self.only_cluster(victim)?.name.clone())),
         }
     }
 
     /// Why a deployment is pending.
-    pub(super) fn pending(&self, asked: &Asked, wait: Wait) -> Reason {
-        let found = self.only_cluster(asked);
+    pub(super) fn pending(&self, entry: &DeploymentEntry, wait: PendingReason) -> Reason {
+        let found = self.only_cluster(entry);
         if let Some(found) = found.filter(|found| found.status != Status::Ready) {
             return Reason::ClusterNotReady { cluster: found.name.clone(), status: found.status };
         }
-        let (needs, cluster) = (asked.request.clone(), found.map(|found| found.name.clone()));
+        let (needs, cluster) = (entry.request.clone(), found.map(|found| found.name.clone()));
         match wait {
-            Wait::Never => {
+            PendingReason::Never => {
                 let one_node = found.filter(|found| found.nodes.len() == 1);
                 match one_node.map(|found| needs.shortage(&found.total())) {
                     Some(missing) if missing.is_empty() => Reason::NoMatchingNode { cluster },
@@ -50,21 +50,21 @@ impl Known {
                     }
                 }
             }
-            Wait::Budget => {
+            PendingReason::Budget => {
                 let limit = self.settings.preemptions_per_hour.unwrap_or_default().into();
                 Reason::PreemptionBudgetExceeded { limit, cluster }
             }
-            Wait::Yielding => Reason::AwaitingPreemption { cluster },
-            Wait::Short | Wait::Behind => self.short(found, needs),
+            PendingReason::Yielding => Reason::AwaitingPreemption { cluster },
+            PendingReason::Short | PendingReason::Behind => self.short(found, needs),
         }
     }
 
     /// The cluster that a deployment is pinned to, or the only one.
-    fn only_cluster(&self, asked: &Asked) -> Option<&Cluster> {
+    fn only_cluster(&self, entry: &DeploymentEntry) -> Option<&Cluster> {
         let is_visible = |cluster: &&Cluster| {
-            cluster.organization_id.is_none_or(|owner| owner == asked.organization)
+            cluster.organization_id.is_none_or(|owner| owner == entry.organization)
         };
-        match asked.pinned_to {
+        match entry.pinned_to {
             Some(id) => self.clusters.get(&id),
             None if self.clusters.len() == 1 => self.clusters.values().find(is_visible),
             None => None,

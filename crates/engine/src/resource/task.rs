@@ -1,4 +1,4 @@
-//! The task of a resource's step.
+//! Builds the tasks of a resource's steps.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,96 +10,96 @@ use model::template::{Context, fill, parameters};
 use serde_json::{Map, Value};
 use store::{Read, Tx};
 
-use super::Resources;
-use crate::held::Held;
+use super::ResourceWorker;
+use crate::locked::Locked;
 use crate::{Error, Reconcile as _, environment};
 use port::{Fault, Files, Task};
 
-impl Resources {
-    /// What the executor is told: with `with`, or with what it was last told.
+impl ResourceWorker {
+    /// The executor's task, with `with` or the last applied configuration.
     pub(super) async fn task(
         &self,
-        one: &Resource,
-        of: &Environment,
+        resource: &Resource,
+        env: &Environment,
         with: Option<Map<String, Value>>,
     ) -> Result<Result<Task, Fault>, Error> {
         let mut read = self.db.read().await?;
-        let files = files(&mut read, one, of).await?;
+        let files = files(&mut read, resource, env).await?;
         drop(read);
-        let kept = match self.operations.open(one.id.into()).await? {
+        let kept = match self.operations.open(resource.id.into()).await? {
             Ok(kept) => kept,
             Err(fault) => return Ok(Err(fault)),
         };
-        let told = || one.applied.clone().or_else(|| one.tried.clone());
-        let with = with.or_else(told).unwrap_or_else(|| one.node.with.clone());
-        let environment =
-            port::Environment { id: of.id, name: of.name.clone(), user: of.created_by };
+        let last = || resource.applied.clone().or_else(|| resource.tried.clone());
+        let with = with.or_else(last).unwrap_or_else(|| resource.node.with.clone());
+        let owner = port::Environment { id: env.id, name: env.name.clone(), user: env.created_by };
         Ok(Ok(Task {
-            organization: Some(of.organization_id),
-            environment: Some(environment),
+            organization: Some(env.organization_id),
+            environment: Some(owner),
             with,
-            applied: one.applied.clone(),
-            outputs: one.outputs.clone(),
-            link: one.link.clone(),
+            applied: resource.applied.clone(),
+            outputs: resource.outputs.clone(),
+            link: resource.link.clone(),
             files,
-            kept,
-            key: format!("{}-{}", one.id, one.generation),
-            since: one.status_since,
-            fence: one.fence,
-            ..Task::new(one.id, &one.node.name)
+            persisted: kept,
+            key: format!("{}-{}", resource.id, resource.generation),
+            since: resource.status_since,
+            fence: resource.fence,
+            ..Task::new(resource.id, &resource.node.name)
         }))
     }
 
-    /// What `with` comes to now.
-    pub(super) async fn filled(
+    /// Evaluates the expressions in `with`.
+    pub(super) async fn resolved_config(
         &self,
-        one: &Resource,
-        of: &Environment,
+        resource: &Resource,
+        env: &Environment,
     ) -> Result<Result<Map<String, Value>, Invalid>, Error> {
         let mut read = self.db.read().await?;
-        let outputs = if one.node.outputs_of.is_empty() {
+        let outputs = if resource.node.outputs_of.is_empty() {
             BTreeMap::new()
         } else {
-            store::resource::outputs(&mut read, of.id, &one.node.after).await?
+            store::resource::outputs(&mut read, env.id, &resource.node.after).await?
         };
-        let templates = environment::templates(&mut read, of).await?;
+        let templates = environment::templates(&mut read, env).await?;
         drop(read);
-        let parameters = match parameters(&environment::sources(&templates), &of.parameters) {
+        let parameters = match parameters(&environment::sources(&templates), &env.parameters) {
             Ok(parameters) => parameters,
             Err(invalid) => return Ok(Err(invalid)),
         };
         let context = Context {
-            environment_id: of.id.to_string(),
-            environment_name: of.name.clone(),
+            environment_id: env.id.to_string(),
+            environment_name: env.name.clone(),
             parameters,
             outputs,
         };
-        Ok(fill(&one.node, &context))
+        Ok(fill(&resource.node, &context))
     }
 
-    /// A transaction in which the resource is what it was and stays that; none if it no longer is.
-    pub(super) async fn still(&self, seen: &Resource) -> Result<Option<(Tx, Resource)>, Error> {
-        let held = Held::take(&self.db, Self::NAME, seen).await?;
-        Ok(held.map(|held| (held.tx, held.now)))
+    /// Locks the resource; `None` if it changed since it was read.
+    pub(super) async fn lock(&self, resource: &Resource) -> Result<Option<(Tx, Resource)>, Error> {
+        let locked = Locked::lock(&self.db, Self::NAME, resource).await?;
+        Ok(locked.map(|locked| (locked.tx, locked.now)))
     }
 }
 
 /// The files of the template that a resource comes from.
-async fn files(read: &mut Read, one: &Resource, of: &Environment) -> Result<Files, Error> {
-    if one.node.executor != model::template::Executor::Terraform {
+async fn files(read: &mut Read, resource: &Resource, env: &Environment) -> Result<Files, Error> {
+    if resource.node.executor != model::template::Executor::Terraform {
         return Ok(Arc::default());
     }
-    for template in environment::templates(read, of).await? {
-        if template.reference() == one.node.template {
+    for template in environment::templates(read, env).await? {
+        if template.reference() == resource.node.template {
             return Ok(Arc::new(store::template::files(read, template.id).await?));
         }
     }
-    // Its environment has moved on to another version, and it shall go: it came from the one before.
-    let Some((name, version)) = one.node.template.split_once('@') else {
+    // The environment moved on to another version and this resource is to be destroyed: its files
+    // come from the old version.
+    let Some((name, version)) = resource.node.template.split_once('@') else {
         return Ok(Arc::default());
     };
-    let own = store::Scope::Organization(of.organization_id);
-    match store::template::get(read, own, name, version).await {
+    let scope = store::Scope::Organization(env.organization_id);
+    match store::template::get(read, scope, name, version).await {
         Ok(found) => Ok(Arc::new(store::template::files(read, found.id).await?)),
         Err(store::Error::NotFound { .. }) => Ok(Arc::default()),
         Err(error) => Err(error.into()),

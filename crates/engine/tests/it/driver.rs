@@ -1,41 +1,41 @@
-//! The driver: one run per wake-up, and what a worker says about the next one.
+//! The driver: one run per wake-up, and the next run as the worker requests.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Clock, SystemClock};
 use engine::{Error, Options};
-use model::work::{Lane, Next};
+use model::work::{Lane, Requeue};
 use testing::{Database, TestClock, on_both_engines};
 
-use crate::probe::{Probe, depth, start, until, until_at_rest, wake};
+use crate::probe::{Probe, depth, start, until, until_idle, wake};
 
 const HOUR: Duration = Duration::from_hours(1);
 
 on_both_engines! {
-    async fn a_key_runs_once_per_wake_up(engine: Engine) {
+    async fn key_runs_once_per_wake_up(engine: Engine) {
         let database = Database::new(engine, Arc::new(SystemClock)).await;
         let (db, probe) = (&database.db, Probe::that_takes(Duration::ZERO));
         let _running = start(db, Options::default(), &probe);
         for n in 1..=3 {
             wake(db, Lane::Priority, ["a"]).await;
-            until_at_rest(db).await;
+            until_idle(db).await;
             assert_eq!(probe.record.runs("a"), n);
         }
         tokio::time::sleep(Duration::from_millis(300)).await;
-        assert_eq!(probe.record.all(), 3, "it ran without being woken");
+        assert_eq!(probe.record.all(), 3, "ran without a wake-up");
     }
 
-    async fn what_was_woken_before_the_driver_came_runs(engine: Engine) {
+    async fn key_woken_before_the_driver_started_runs(engine: Engine) {
         let database = Database::new(engine, Arc::new(SystemClock)).await;
         let (db, probe) = (&database.db, Probe::that_takes(Duration::ZERO));
         wake(db, Lane::Background, 0..100).await;
         let _running = start(db, Options::default(), &probe);
-        until_at_rest(db).await;
+        until_idle(db).await;
         assert_eq!(probe.record.all(), 100);
     }
 
-    async fn a_wake_up_during_a_run_is_one_more_run(engine: Engine) {
+    async fn wake_up_during_a_run_causes_another_run(engine: Engine) {
         let database = Database::new(engine, Arc::new(SystemClock)).await;
         let (db, probe) = (&database.db, Probe::that_takes(Duration::from_millis(300)));
         let _running = start(db, Options::default(), &probe);
@@ -44,24 +44,24 @@ on_both_engines! {
         for _ in 0..5 {
             wake(db, Lane::Priority, ["a"]).await;
         }
-        until_at_rest(db).await;
+        until_idle(db).await;
         assert_eq!((probe.record.runs("a"), probe.record.overlaps()), (2, vec![]));
     }
 
-    async fn again_means_at_once_but_after_others(engine: Engine) {
+    async fn again_runs_immediately_but_after_other_keys(engine: Engine) {
         let database = Database::new(engine, Arc::new(SystemClock)).await;
         let db = &database.db;
         let probe = Probe::new(|key, nth| {
             let again = key == "busy" && nth < 20;
             async move {
                 tokio::time::sleep(Duration::from_millis(5)).await;
-                Ok(if again { Next::Again } else { Next::Rest })
+                Ok(if again { Requeue::Now } else { Requeue::OnChange })
             }
         });
         wake(db, Lane::Background, ["busy"]).await;
         wake(db, Lane::Background, 0..5).await;
         let _running = start(db, Options { concurrency: 1, reserved: 0, ..Options::default() }, &probe);
-        until_at_rest(db).await;
+        until_idle(db).await;
         let busy = probe.record.starts("busy");
         assert_eq!(busy.len(), 20);
         for n in 0..5 {
@@ -69,52 +69,52 @@ on_both_engines! {
         }
     }
 
-    async fn a_time_is_kept_and_not_polled_for(engine: Engine) {
+    async fn timer_fires_on_time_without_polling(engine: Engine) {
         let clock = Arc::new(TestClock::default());
         let database = Database::new(engine, clock.clone()).await;
         let (db, at) = (&database.db, clock.now() + HOUR);
         let probe = Probe::new(move |key, nth| {
-            let next = if key == "timer" && nth == 1 { Next::At(at) } else { Next::Rest };
+            let next = if key == "timer" && nth == 1 { Requeue::At(at) } else { Requeue::OnChange };
             async move { Ok(next) }
         });
-        // The clock will be turned while steps run: no lease may end by that.
+        // The clock is advanced during runs: no lease may expire by that.
         let lease = 24 * HOUR;
         let _running = start(db, Options { lease, ..Options::default() }, &probe);
         wake(db, Lane::Priority, ["timer"]).await;
         until("a first run", async || probe.record.runs("timer") == 1).await;
         clock.advance(HOUR / 2);
         wake(db, Lane::Priority, ["other"]).await;
-        until("the other's run", async || probe.record.runs("other") == 1).await;
+        until("the run of the other key", async || probe.record.runs("other") == 1).await;
         assert_eq!((probe.record.runs("timer"), depth(db).await.1), (1, 0));
         clock.advance(HOUR / 2);
-        // The driver sleeps in real time; anything that happens has it look at the clock.
+        // The driver sleeps in real time; any wake-up makes it read the clock.
         wake(db, Lane::Priority, ["other"]).await;
-        until_at_rest(db).await;
+        until_idle(db).await;
         assert_eq!(probe.record.runs("timer"), 2);
     }
 
-    async fn a_short_time_is_kept_by_itself(engine: Engine) {
+    async fn short_timer_fires_without_a_wake_up(engine: Engine) {
         let database = Database::new(engine, Arc::new(SystemClock)).await;
         let db = database.db.clone();
         let clock = db.clone();
         let probe = Probe::new(move |_, nth| {
             let at = clock.now() + Duration::from_millis(200);
-            async move { Ok(if nth == 1 { Next::At(at) } else { Next::Rest }) }
+            async move { Ok(if nth == 1 { Requeue::At(at) } else { Requeue::OnChange }) }
         });
         let _running = start(&db, Options::default(), &probe);
         wake(&db, Lane::Priority, ["a"]).await;
-        until_at_rest(&db).await;
+        until_idle(&db).await;
         let starts = probe.record.starts("a");
         let pause = starts[1] - starts[0];
         assert!(pause >= Duration::from_millis(190) && pause < Duration::from_secs(3), "{pause:?}");
     }
 
-    async fn a_change_beats_a_time(engine: Engine) {
+    async fn wake_up_precedes_a_timer(engine: Engine) {
         let database = Database::new(engine, Arc::new(SystemClock)).await;
         let db = database.db.clone();
         let at = db.now() + HOUR;
         let probe = Probe::new(move |_, nth| async move {
-            if nth > 2 { Err(Error::Panicked) } else { Ok(Next::At(at)) }
+            if nth > 2 { Err(Error::Panicked) } else { Ok(Requeue::At(at)) }
         });
         let _running = start(&db, Options::default(), &probe);
         wake(&db, Lane::Priority, ["a"]).await;

@@ -1,4 +1,4 @@
-//! Steps that fail, panic or hang: tried again, later and later, and nobody else notices.
+//! Reconciliations that fail, panic or hang: retried with backoff, without affecting other keys.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,11 +6,11 @@ use std::time::Duration;
 use base::SystemClock;
 use engine::{Error, Options};
 use model::event::Actor;
-use model::work::{Key, Lane, Next};
+use model::work::{Key, Lane, Requeue};
 use store::{Db, work};
 use testing::{Database, TestClock, on_both_engines};
 
-use crate::probe::{Probe, depth, start, until, until_at_rest, wake};
+use crate::probe::{Probe, depth, start, until, until_idle, wake};
 
 async fn error_of(db: &Db, key: &str) -> String {
     let sql = format!("SELECT COALESCE(error, '') FROM work WHERE key = '{key}'");
@@ -18,7 +18,7 @@ async fn error_of(db: &Db, key: &str) -> String {
     row.unwrap().take().unwrap()
 }
 
-/// How many attempts of a key have failed and are recorded.
+/// Recorded failed attempts of a key.
 async fn attempts_of(db: &Db, key: &str) -> i64 {
     let sql = format!("SELECT attempts FROM work WHERE key = '{key}'");
     let row = db.read().await.unwrap().first(&sql, &[]).await.unwrap();
@@ -26,40 +26,40 @@ async fn attempts_of(db: &Db, key: &str) -> i64 {
 }
 
 on_both_engines! {
-    async fn what_failed_is_tried_again_after_growing_pauses(engine: Engine) {
+    async fn failures_are_retried_with_exponential_backoff(engine: Engine) {
         let database = Database::new(engine, Arc::new(SystemClock)).await;
         let db = &database.db;
         let probe = Probe::new(|_, nth| async move {
-            if nth <= 4 { Err(Error::Key("odd".into())) } else { Ok(Next::Rest) }
+            if nth <= 4 { Err(Error::Key("odd".into())) } else { Ok(Requeue::OnChange) }
         });
         let _running = start(db, Options::default(), &probe);
         wake(db, Lane::Priority, ["a"]).await;
         until("a failure", async || depth(db).await == (1, 1)).await;
-        assert_eq!(error_of(db, "a").await, "\"odd\" is no key of this worker");
-        until_at_rest(db).await;
+        assert_eq!(error_of(db, "a").await, "invalid key \"odd\" for this worker");
+        until_idle(db).await;
         let starts = probe.record.starts("a");
         let pauses: Vec<_> = starts.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        // Half of 100 ms, 200 ms, 400 ms, 800 ms at least; the spread is at most as much again.
+        // At least half of 100 ms, 200 ms, 400 ms, 800 ms; jitter at most doubles that.
         for (pause, least) in pauses.iter().zip([50, 100, 200, 400]) {
             assert!(*pause >= Duration::from_millis(least), "{pauses:?}");
         }
         assert_eq!(pauses.len(), 4);
     }
 
-    async fn the_longest_pause_is_bounded(engine: Engine) {
+    async fn backoff_is_bounded(engine: Engine) {
         let clock = Arc::new(TestClock::default());
         let database = Database::new(engine, clock.clone()).await;
         let db = &database.db;
         let probe = Probe::new(|key, _| {
             let fails = key == "bad";
-            async move { if fails { Err(Error::Panicked) } else { Ok(Next::Rest) } }
+            async move { if fails { Err(Error::Panicked) } else { Ok(Requeue::OnChange) } }
         });
-        // The clock will be turned while steps run: no lease may end by that.
+        // The clock is advanced during runs: no lease may expire by that.
         let lease = Duration::from_hours(24);
         let _running = start(db, Options { lease, ..Options::default() }, &probe);
         wake(db, Lane::Priority, ["bad"]).await;
         for nth in 1..=15 {
-            // Recorded, not only begun: its pause must start before the clock is turned.
+            // The attempt must be recorded: its backoff must start before the clock is advanced.
             until("one more attempt", async || attempts_of(db, "bad").await == nth).await;
             clock.advance(model::backoff::LONGEST);
             wake(db, Lane::Priority, ["other"]).await;
@@ -67,7 +67,7 @@ on_both_engines! {
         until("one more try", async || probe.record.runs("bad") == 16).await;
     }
 
-    async fn one_that_panics_and_one_that_hangs_do_not_stop_others(engine: Engine) {
+    async fn panicking_and_hanging_keys_do_not_block_others(engine: Engine) {
         let database = Database::new(engine, Arc::new(SystemClock)).await;
         let db = &database.db;
         let probe = Probe::new(|key, _| {
@@ -76,14 +76,14 @@ on_both_engines! {
                 match key.as_str() {
                     "panics" => panic!("a bug of the worker (this message belongs to the test)"),
                     "hangs" => std::future::pending().await,
-                    _ => Ok(Next::Rest),
+                    _ => Ok(Requeue::OnChange),
                 }
             }
         });
         let options = Options {
             concurrency: 2,
             reserved: 0,
-            step_timeout: Duration::from_millis(200),
+            timeout: Duration::from_millis(200),
             ..Options::default()
         };
         let _running = start(db, options, &probe);
@@ -96,10 +96,10 @@ on_both_engines! {
         .await;
         until("both recorded", async || depth(db).await == (2, 2)).await;
         assert_eq!(error_of(db, "panics").await, "the worker panicked");
-        assert!(error_of(db, "hangs").await.starts_with("it took longer than"));
+        assert!(error_of(db, "hangs").await.starts_with("timed out after"));
     }
 
-    async fn a_key_without_a_worker_fails_alone(engine: Engine) {
+    async fn key_without_a_worker_fails_alone(engine: Engine) {
         let database = Database::new(engine, Arc::new(SystemClock)).await;
         let (db, probe) = (&database.db, Probe::that_takes(Duration::ZERO));
         let mut tx = db.begin(Actor::Server).await.unwrap();
@@ -107,20 +107,20 @@ on_both_engines! {
         tx.commit().await.unwrap();
         let _running = start(db, Options::default(), &probe);
         wake(db, Lane::Priority, ["a"]).await;
-        until("the other's run", async || probe.record.runs("a") == 1).await;
+        until("the run of the other key", async || probe.record.runs("a") == 1).await;
         until("a failure", async || depth(db).await == (1, 1)).await;
     }
 
-    async fn a_failure_is_recorded_at_once_and_not_when_its_lease_ends(engine: Engine) {
+    async fn failure_is_recorded_before_its_lease_expires(engine: Engine) {
         let database = Database::new(engine, Arc::new(SystemClock)).await;
         let db = &database.db;
         let probe = Probe::new(|_, nth| async move {
-            if nth == 1 { Err(Error::Panicked) } else { Ok(Next::Rest) }
+            if nth == 1 { Err(Error::Panicked) } else { Ok(Requeue::OnChange) }
         });
         let _running = start(db, Options { lease: Duration::from_mins(10), ..Options::default() }, &probe);
         let began = base::monotonic();
         wake(db, Lane::Priority, ["a"]).await;
-        until_at_rest(db).await;
+        until_idle(db).await;
         assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
     }
 }

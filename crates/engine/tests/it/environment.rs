@@ -1,11 +1,10 @@
-//! Environments from asked-for to deployed, changed, failed, mended and gone, with real workers and an
-//! executor in memory.
+//! Lifecycle of environments, with real workers and an in-memory executor.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::environment::{self, Change, Wish};
+use engine::environment::{self, Change, NewEnvironmentRequest};
 use model::environment::{Environment, OnDrift, Reason, Status};
 use model::event::Actor;
 use model::resource::{self, Resource};
@@ -93,9 +92,9 @@ impl Shop {
         &self,
         template: &str,
         parameters: Value,
-        change: impl FnOnce(&mut Wish),
+        change: impl FnOnce(&mut NewEnvironmentRequest),
     ) -> EnvironmentId {
-        let mut wish = Wish {
+        let mut wish = NewEnvironmentRequest {
             name: "mine".into(),
             description: String::new(),
             tags: BTreeMap::new(),
@@ -113,14 +112,14 @@ impl Shop {
         made.id
     }
 
-    /// Asks something of an environment.
+    /// Runs a command on an environment.
     pub(crate) async fn ask<R>(
         &self,
         id: EnvironmentId,
         act: impl AsyncFnOnce(&mut Tx, &mut Environment) -> store::Result<R>,
     ) -> store::Result<R> {
         let mut tx = self.begin().await;
-        let mut now = store::environment::take(&mut tx, Scope::All, id).await?;
+        let mut now = store::environment::lock(&mut tx, Scope::All, id).await?;
         let answer = act(&mut tx, &mut now).await?;
         tx.commit().await?;
         Ok(answer)
@@ -142,7 +141,9 @@ impl Shop {
     }
 
     pub(crate) async fn resources(&self, id: EnvironmentId) -> Vec<Resource> {
-        store::resource::of(&mut self.world.db.read().await.unwrap(), id).await.unwrap()
+        store::resource::list_of_environment(&mut self.world.db.read().await.unwrap(), id)
+            .await
+            .unwrap()
     }
 
     pub(crate) async fn resource(&self, id: EnvironmentId, name: &str) -> Resource {
@@ -172,12 +173,12 @@ impl Shop {
         self.resource(id, name).await
     }
 
-    pub(crate) fn asked(&self, call: &str) -> Vec<String> {
-        self.world.fleet.executor.held().names(call)
+    pub(crate) fn calls(&self, call: &str) -> Vec<String> {
+        self.world.fleet.executor.state().names(call)
     }
 
-    pub(crate) fn forget(&self) {
-        self.world.fleet.executor.held().asked.clear();
+    pub(crate) fn clear_calls(&self) {
+        self.world.fleet.executor.state().calls.clear();
     }
 }
 
@@ -190,16 +191,16 @@ fn place(list: &[String], name: &str) -> usize {
 }
 
 on_both_engines! {
-    async fn it_is_made_in_order_and_only_what_is_touched_runs_again(engine: Engine) {
+    async fn resources_are_created_in_order_and_only_changed_ones_are_applied_again(engine: Engine) {
         let shop = Shop::start(engine, &[SHOP]).await;
         let id = shop.create("shop@1.0.0", json!({})).await;
         let now = shop.until(id, Status::Deployed).await;
         assert_eq!((now.progress, now.reason), (100, Reason::AsExpected));
-        let made = shop.asked("apply");
+        let made = shop.calls("apply");
         assert_eq!(made.len(), 5, "{made:?}");
         assert!(place(&made, "base") < place(&made, "settings"), "{made:?}");
         assert!(place(&made, "settings") < place(&made, "part-1"), "{made:?}");
-        // What one gives, the other is told.
+        // Outputs of a resource are inputs of its dependents.
         let settings = shop.resource(id, "settings").await;
         assert_eq!(settings.applied.unwrap()["values"]["base"], "made/base");
         let log = store::operation::log::list(
@@ -207,50 +208,50 @@ on_both_engines! {
         ).await.unwrap();
         assert!(log.iter().any(|line| line.line == "settings is made"), "{log:?}");
 
-        shop.forget();
+        shop.clear_calls();
         shop.apply(id, set(&json!({"color": "blue"}))).await.unwrap();
         shop.until(id, Status::Deployed).await;
-        assert_eq!(shop.asked("apply"), ["settings"]);
+        assert_eq!(shop.calls("apply"), ["settings"]);
         assert_eq!(shop.get(id).await.generation, 2);
 
-        shop.forget();
+        shop.clear_calls();
         shop.apply(id, set(&json!({"size": 1}))).await.unwrap();
         shop.until(id, Status::Deployed).await;
-        assert_eq!((shop.asked("apply"), shop.asked("destroy")), (vec![], vec!["part-1".into()]));
+        assert_eq!((shop.calls("apply"), shop.calls("destroy")), (vec![], vec!["part-1".into()]));
         shop.apply(id, set(&json!({"size": 3}))).await.unwrap();
         shop.until(id, Status::Deployed).await;
-        assert_eq!(shop.asked("apply").len(), 2);
+        assert_eq!(shop.calls("apply").len(), 2);
 
         let mut changes = changes_of(&shop.world.db, id).await;
         changes.dedup();
         assert_eq!((changes[0].as_str(), changes.last().unwrap().as_str()), ("created", "deployed"));
     }
 
-    async fn it_goes_in_reverse_and_nothing_is_left(engine: Engine) {
+    async fn environment_is_destroyed_in_reverse_order_without_leftovers(engine: Engine) {
         let shop = Shop::start(engine, &[SHOP]).await;
         let id = shop.create("shop@1.0.0", json!({})).await;
         shop.until(id, Status::Deployed).await;
         shop.destroy(id).await;
         let now = shop.until(id, Status::Destroyed).await;
         assert!(now.destroyed_at.is_some());
-        let gone = shop.asked("destroy");
+        let gone = shop.calls("destroy");
         assert!(place(&gone, "part-0") < place(&gone, "settings"), "{gone:?}");
         assert!(place(&gone, "settings") < place(&gone, "base"), "{gone:?}");
-        assert!(shop.world.fleet.executor.held().of.is_empty());
+        assert!(shop.world.fleet.executor.state().resources.is_empty());
         assert!(shop.resources(id).await.is_empty());
         let mut read = shop.world.db.read().await.unwrap();
         for sql in ["SELECT COUNT(*) FROM operation_secret", "SELECT COUNT(*) FROM environment_template"] {
             assert_eq!(read.number(sql, &[]).await.unwrap(), 0, "{sql}");
         }
         drop(read);
-        // Its name is free.
+        // Its name can be used again.
         let again = shop.create("shop@1.0.0", json!({"size": 0})).await;
         shop.until(again, Status::Deployed).await;
     }
 
-    async fn what_failed_says_why_and_a_retry_goes_on_from_there(engine: Engine) {
+    async fn failed_environment_has_a_reason_and_retry_resumes(engine: Engine) {
         let shop = Shop::start(engine, &[SHOP]).await;
-        shop.world.fleet.executor.held().refuses.insert("settings".into());
+        shop.world.fleet.executor.state().refuses.insert("settings".into());
         let id = shop.create("shop@1.0.0", json!({})).await;
         let now = shop.until(id, Status::Failed).await;
         let refused = resource::Reason::BackendRefused { message: "settings is refused".into() };
@@ -266,55 +267,55 @@ on_both_engines! {
         assert_eq!(
             part.reason, resource::Reason::DependencyFailed { resource: "settings".into() });
 
-        shop.world.fleet.executor.held().refuses.clear();
-        shop.forget();
+        shop.world.fleet.executor.state().refuses.clear();
+        shop.clear_calls();
         shop.ask(id, async |tx, now| environment::retry(tx, now).await).await.unwrap();
         shop.until(id, Status::Deployed).await;
-        let made = shop.asked("apply");
+        let made = shop.calls("apply");
         assert_eq!((made.len(), made[0].as_str()), (3, "settings"), "{made:?}");
         let retry = shop.ask(id, async |tx, now| environment::retry(tx, now).await).await;
         assert!(matches!(retry, Err(store::Error::Conflict(_))), "{retry:?}");
     }
 
-    async fn what_can_not_be_destroyed_is_tried_again_and_nothing_is_made_instead(engine: Engine) {
+    async fn failed_destruction_is_retried_and_creates_nothing(engine: Engine) {
         let shop = Shop::start(engine, &[SHOP]).await;
         let id = shop.create("shop@1.0.0", json!({})).await;
         shop.until(id, Status::Deployed).await;
-        shop.world.fleet.executor.held().refuses.insert("settings".into());
+        shop.world.fleet.executor.state().refuses.insert("settings".into());
         shop.destroy(id).await;
         let now = shop.until(id, Status::Failed).await;
         let Reason::ResourceFailed { resource, .. } = now.reason else { panic!("{}", now.reason) };
         assert_eq!(resource, "settings");
-        shop.world.fleet.executor.held().refuses.clear();
-        shop.forget();
+        shop.world.fleet.executor.state().refuses.clear();
+        shop.clear_calls();
         shop.ask(id, async |tx, now| environment::retry(tx, now).await).await.unwrap();
         shop.until(id, Status::Destroyed).await;
-        assert_eq!(shop.asked("destroy"), ["settings", "base"]);
-        assert_eq!(shop.asked("apply"), Vec::<String>::new());
+        assert_eq!(shop.calls("destroy"), ["settings", "base"]);
+        assert_eq!(shop.calls("apply"), Vec::<String>::new());
     }
 
-    async fn a_destruction_that_is_called_off_leaves_what_is_there(engine: Engine) {
+    async fn revoked_destruction_keeps_existing_resources(engine: Engine) {
         let shop = Shop::start(engine, &[SHOP]).await;
         let id = shop.create("shop@1.0.0", json!({})).await;
         shop.until(id, Status::Deployed).await;
-        shop.world.fleet.executor.held().slowness = u32::MAX;
+        shop.world.fleet.executor.state().running_polls = u32::MAX;
         shop.destroy(id).await;
         shop.until_resource(id, "part-0", resource::Status::Destroying).await;
         shop.ask(id, async |tx, now| environment::cancel(tx, now).await).await.unwrap();
         shop.until(id, Status::Failed).await;
-        shop.world.fleet.executor.held().slowness = 0;
-        shop.forget();
+        shop.world.fleet.executor.state().running_polls = 0;
+        shop.clear_calls();
         shop.apply(id, Change::default()).await.unwrap();
         shop.until(id, Status::Deployed).await;
-        // Whose destruction had begun may be half gone and is made anew; the others are left alone.
+        // Resources whose destruction had begun are recreated; the others stay.
         for name in ["base", "settings"] {
-            assert!(!shop.asked("destroy").contains(&name.to_owned()), "{:?}", shop.asked("destroy"));
+            assert!(!shop.calls("destroy").contains(&name.to_owned()), "{:?}", shop.calls("destroy"));
         }
         assert_eq!(shop.resources(id).await.len(), 5);
         assert!(shop.resources(id).await.iter().all(|one| one.act == Act::Nothing));
     }
 
-    async fn what_one_executor_made_is_not_left_to_another(engine: Engine) {
+    async fn executor_of_a_created_resource_can_not_change(engine: Engine) {
         let other = SHOP.replace("1.0.0", "1.1.0")
             .replace("{name: beside, executor: vault-secret, with: {path: beside}}",
                 "{name: beside, executor: consul-kv, with: {prefix: beside/}}");
@@ -323,16 +324,16 @@ on_both_engines! {
         shop.until(id, Status::Deployed).await;
         let change = Change { templates: Some(vec!["shop@1.1.0".into()]), ..Change::default() };
         let why = shop.apply(id, change).await.unwrap_err().to_string();
-        assert!(why.contains("beside was made by the executor vault-secret"), "{why}");
+        assert!(why.contains("beside was created by executor vault-secret"), "{why}");
         assert_eq!(shop.get(id).await.templates, ["shop@1.0.0"]);
     }
 
-    async fn what_is_down_is_waited_for(engine: Engine) {
+    async fn unavailable_executor_is_retried(engine: Engine) {
         let shop = Shop::start(engine, &[SHOP]).await;
         let down = Fault::Unavailable("Consul is away".into());
         shop.world.fleet.executor.set_fault(Some(down));
         let id = shop.create("shop@1.0.0", json!({"size": 1})).await;
-        until("it says so", async || {
+        until("the reason is recorded", async || {
             let reason = shop.resource(id, "base").await.reason;
             matches!(reason, resource::Reason::BackendUnavailable { message, .. } if message == "Consul is away")
         }).await;
@@ -340,9 +341,9 @@ on_both_engines! {
         shop.until(id, Status::Deployed).await;
     }
 
-    async fn cancelling_really_cancels(engine: Engine) {
+    async fn cancel_stops_running_resources(engine: Engine) {
         let shop = Shop::start(engine, &[SHOP]).await;
-        shop.world.fleet.executor.held().slowness = u32::MAX;
+        shop.world.fleet.executor.state().running_polls = u32::MAX;
         let id = shop.create("shop@1.0.0", json!({})).await;
         shop.until_resource(id, "base", resource::Status::Applying).await;
         let busy = shop.apply(id, set(&json!({"size": 3}))).await;
@@ -350,39 +351,39 @@ on_both_engines! {
         shop.ask(id, async |tx, now| environment::cancel(tx, now).await).await.unwrap();
         let now = shop.until(id, Status::Failed).await;
         assert_eq!(now.reason, Reason::Cancelled { left: Some(5) });
-        let told = shop.world.fleet.executor.held().cancelled.clone();
+        let told = shop.world.fleet.executor.state().cancelled.clone();
         assert_eq!(told.iter().filter(|name| *name == "base").count(), 2, "{told:?}");
         let base = shop.resource(id, "base").await;
         assert_eq!(
             (base.status, base.reason), (resource::Status::Failed, resource::Reason::Cancelled));
-        shop.world.fleet.executor.held().slowness = 1;
+        shop.world.fleet.executor.state().running_polls = 1;
         shop.ask(id, async |tx, now| environment::retry(tx, now).await).await.unwrap();
         shop.until(id, Status::Deployed).await;
     }
 
-    async fn what_is_destroyed_while_it_is_made_is_stopped_first(engine: Engine) {
+    async fn destroy_cancels_a_running_deployment_first(engine: Engine) {
         let shop = Shop::start(engine, &[SHOP]).await;
-        shop.world.fleet.executor.held().slowness = u32::MAX;
+        shop.world.fleet.executor.state().running_polls = u32::MAX;
         let id = shop.create("shop@1.0.0", json!({})).await;
         shop.until_resource(id, "base", resource::Status::Applying).await;
         shop.destroy(id).await;
-        until("it is told to stop", async || {
-            shop.world.fleet.executor.held().cancelled.len() > 1
+        until("it is cancelled", async || {
+            shop.world.fleet.executor.state().cancelled.len() > 1
         }).await;
-        shop.world.fleet.executor.held().slowness = 0;
+        shop.world.fleet.executor.state().running_polls = 0;
         shop.until(id, Status::Destroyed).await;
-        // What never began is gone without anybody being asked.
-        assert!(!shop.asked("destroy").contains(&"part-0".to_owned()));
+        // A resource that never started is deleted without a call.
+        assert!(!shop.calls("destroy").contains(&"part-0".to_owned()));
     }
 
-    async fn what_drifts_is_seen_and_mended_when_asked(engine: Engine) {
+    async fn drift_is_detected_and_repaired_on_request(engine: Engine) {
         let shop = Shop::start(engine, &[SHOP]).await;
         let id = shop.create("shop@1.0.0", json!({})).await;
         shop.until(id, Status::Deployed).await;
         let base = shop.resource(id, "base").await.id;
         let by_hand = |value: &str| {
-            let mut held = shop.world.fleet.executor.held();
-            held.of.get_mut(&model::operation::Subject::from(base)).unwrap().insert("path".into(), value.into());
+            let mut held = shop.world.fleet.executor.state();
+            held.resources.get_mut(&model::operation::Subject::from(base)).unwrap().insert("path".into(), value.into());
         };
         by_hand("elsewhere");
         shop.ask(id, async |tx, now| environment::observe(tx, now).await).await.unwrap();
@@ -391,30 +392,30 @@ on_both_engines! {
         assert_eq!((&seen.drift[0].made, &seen.drift[0].found),
             (&Some(json!("base")), &Some(json!("elsewhere"))));
         assert_eq!(shop.get(id).await.status, Status::Deployed);
-        let mended = shop.ask(id, async |tx, now| environment::repair(tx, now, None).await).await;
-        assert_eq!(mended.unwrap(), ["base"]);
+        let repaired = shop.ask(id, async |tx, now| environment::repair(tx, now, None).await).await;
+        assert_eq!(repaired.unwrap(), ["base"]);
         shop.until(id, Status::Deployed).await;
         let now = shop.resource(id, "base").await;
         assert_eq!((now.status, now.drift.len()), (resource::Status::Applied, 0));
-        // On a schedule, too; and by policy it is mended without asking.
+        // Periodic detection finds drift too; the policy `repair` repairs it.
         shop.ask(id, async |tx, now| {
             now.on_drift = OnDrift::Repair;
             store::environment::save(tx, now, "updated").await
         }).await.unwrap();
         by_hand("again");
-        shop.forget();
+        shop.clear_calls();
         shop.clock.advance(Duration::from_mins(11));
-        until("it is mended", async || shop.asked("apply") == ["base"]).await;
+        until("it is repaired", async || shop.calls("apply") == ["base"]).await;
         shop.until(id, Status::Deployed).await;
     }
 
-    async fn what_exists_is_taken_over(engine: Engine) {
+    async fn existing_object_is_adopted(engine: Engine) {
         let shop = Shop::start(engine, &[SHOP]).await;
         let id = shop.create_with("shop@1.0.0", json!({}), |wish| {
             wish.adopt.insert("base".into(), "old/base".into());
         }).await;
         shop.until(id, Status::Deployed).await;
-        assert_eq!(shop.asked("adopt"), ["old/base"]);
+        assert_eq!(shop.calls("adopt"), ["old/base"]);
         let base = shop.resource(id, "base").await;
         assert_eq!((base.adopt, base.act), (None, Act::Nothing));
         let resource = shop.resource(id, "base").await;
@@ -422,7 +423,7 @@ on_both_engines! {
         assert!(matches!(late, Err(store::Error::Conflict(_))), "{late:?}");
     }
 
-    async fn two_templates_make_one_and_know_each_other(engine: Engine) {
+    async fn resources_of_two_templates_can_reference_each_other(engine: Engine) {
         let other = "
 name: front
 version: '2'
@@ -437,7 +438,7 @@ resources:
         shop.until(id, Status::Deployed).await;
         let page = shop.resource(id, "page").await;
         assert_eq!(page.applied.unwrap()["values"]["of"], "made/base");
-        // Without what it needs, it is refused, and nothing has changed.
+        // Without a required template, the change is refused and nothing changes.
         let alone = Change { templates: Some(vec!["front@2".into()]), ..Change::default() };
         let refused = shop.apply(id, alone).await;
         assert!(matches!(refused, Err(store::Error::Invalid(_))), "{refused:?}");

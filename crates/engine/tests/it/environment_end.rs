@@ -1,4 +1,4 @@
-//! Environments with a planned end, and environments whose addresses have to answer.
+//! TTL and health checks of environments.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ resources:
 ";
 
 on_both_engines! {
-    async fn it_is_reminded_of_extended_and_ends(engine: Engine) {
+    async fn ttl_sends_reminders_can_be_extended_and_destroys(engine: Engine) {
         let shop = Shop::start(engine, &[SHOP]).await;
         let end = shop.world.db.now() + Duration::from_hours(48);
         let id = shop.create_with("shop@1.0.0", json!({}), |wish| wish.destroy_at = Some(end)).await;
@@ -45,16 +45,16 @@ on_both_engines! {
         shop.until(id, Status::Destroyed).await;
     }
 
-    async fn it_is_deployed_when_it_answers_and_fails_when_it_stops_to(engine: Engine) {
+    async fn environment_is_deployed_while_healthy_and_fails_when_unhealthy(engine: Engine) {
         let shop = Shop::start(engine, &[PAGE]).await;
         let answers = |url: &str, status: u16| {
-            shop.world.fleet.probe.held().insert(url.into(), status);
+            shop.world.fleet.probe.state().insert(url.into(), status);
         };
         answers("http://mine.test/", 401);
         answers("http://made/web/healthz", 503);
         let id = shop.create("page@1", json!({})).await;
-        until("it says why", async || {
-            let message = "http://made/web/healthz answers 503".into();
+        until("the reason is recorded", async || {
+            let message = "http://made/web/healthz returned HTTP status 503".into();
             shop.get(id).await.reason == Reason::HealthCheckFailed { of: "web".into(), message }
         }).await;
         assert_eq!(shop.get(id).await.status, Status::Validating);
@@ -75,7 +75,7 @@ on_both_engines! {
         }).await;
     }
 
-    async fn what_never_answers_fails(engine: Engine) {
+    async fn environment_that_never_responds_fails(engine: Engine) {
         let shop = Shop::start(engine, &[PAGE]).await;
         let id = shop.create("page@1", json!({})).await;
         shop.until(id, Status::Validating).await;

@@ -1,4 +1,4 @@
-//! Environments of what Paddock has itself: deployments, instances and programs.
+//! Environments with Paddock's own executors: deployments, instances and commands.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ resources:
   - {name: web, executor: deployment, with: {image: 'test/web:1', cpu: 1, ram: 64Mi, priority: 3}}
 ";
 
-/// Somebody with a cluster on which everything runs, and an environment of one deployment.
+/// A user with a cluster on which everything runs, and an environment of one deployment.
 async fn with_web(engine: testing::Engine) -> (Shop, model::EnvironmentId, model::DeploymentId) {
     let mut shop = Shop::start(engine, &[WEB]).await;
     shop.world.start_agent(simulated::Options::default()).await;
@@ -43,7 +43,7 @@ fn failed_resource(reason: Reason) -> (String, resource::Reason) {
 }
 
 on_both_engines! {
-    async fn deployments_instances_and_programs_are_made_and_taken_down(engine: Engine) {
+    async fn deployments_instances_and_commands_are_created_and_destroyed(engine: Engine) {
         let own = "
 name: own
 version: '1'
@@ -68,11 +68,11 @@ actions:
         shop.apply(id, set(&json!({"replicas": 2}))).await.unwrap();
         shop.until(id, Status::Deployed).await;
         let again = shop.resource(id, "web").await;
-        assert_eq!(again.link.unwrap(), link, "it is changed where it is");
+        assert_eq!(again.link.unwrap(), link, "the deployment is updated in place");
         assert_eq!(shop.world.all().await.len(), 2);
-        // Deleted by hand: it is missed, and comes back.
+        // Deleted manually: the drift is detected, and repair recreates the deployment.
         shop.world.delete(link.id.parse().unwrap()).await;
-        until("it is gone", async || shop.world.all().await.len() == 1).await;
+        until("it is deleted", async || shop.world.all().await.len() == 1).await;
         shop.ask(id, async |tx, now| environment::observe(tx, now).await).await.unwrap();
         shop.until_resource(id, "web", resource::Status::Drifted).await;
         shop.ask(id, async |tx, now| environment::repair(tx, now, None).await).await.unwrap();
@@ -83,7 +83,7 @@ actions:
         assert_eq!(shop.world.free_cpu(cluster.id).await, 8);
     }
 
-    async fn what_failed_of_paddock_s_own_is_made_again_by_a_retry(engine: Engine) {
+    async fn retry_recreates_failed_objects(engine: Engine) {
         let own = "
 name: own
 version: '1'
@@ -108,7 +108,7 @@ actions:
         let failed = shop.until(id, Status::Failed).await;
         let failed = failed_resource(failed.reason);
         assert!(matches!(&failed, (name, DeploymentFailed { .. }) if name == "web"), "{failed:?}");
-        // Nothing is mended yet: it fails once more, and does not go round in circles.
+        // The cause is not fixed yet: it fails once more, without a loop.
         let first = shop.resource(id, "web").await.link;
         retry(&shop, id).await;
         until("it has failed again", async || {
@@ -142,7 +142,7 @@ actions:
         assert!(shop.world.all().await.is_empty());
     }
 
-    async fn what_users_can_change_of_a_deployment_is_mended(engine: Engine) {
+    async fn changed_deployment_fields_are_repaired(engine: Engine) {
         let (shop, id, web) = with_web(engine).await;
         let mut tx = shop.begin().await;
         let change = Change { priority: Some(9), ..Change::default() };
@@ -157,7 +157,7 @@ actions:
         assert_eq!(now.unwrap().priority, 3);
     }
 
-    async fn what_is_part_of_something_else_is_not_taken_over(engine: Engine) {
+    async fn object_of_another_resource_can_not_be_adopted(engine: Engine) {
         let (shop, id, web) = with_web(engine).await;
         let other = shop.create_with("web@1", json!({}), |wish| {
             wish.name = "other".into();
@@ -170,11 +170,11 @@ actions:
         shop.destroy(other).await;
         shop.until(other, Status::Destroyed).await;
         shop.ask(id, async |tx, now| environment::observe(tx, now).await).await.unwrap();
-        until("it was looked at", async || shop.resource(id, "web").await.observed_at.is_some()).await;
+        until("it was observed", async || shop.resource(id, "web").await.observed_at.is_some()).await;
         assert_eq!(shop.resource(id, "web").await.status, resource::Status::Applied);
     }
 
-    async fn what_is_taken_over_gets_the_image_that_it_should_have(engine: Engine) {
+    async fn adopted_deployment_gets_the_configured_image(engine: Engine) {
         let (shop, _, _) = with_web(engine).await;
         let mine = shop.world.deploy(None, Some("test/old:1"), 1, 0).await;
         let other = shop.create_with("web@1", json!({}), |wish| {
@@ -189,7 +189,7 @@ actions:
         assert_eq!(all.len(), 2);
     }
 
-    async fn what_was_begun_as_something_else_is_not_taken_for_it(engine: Engine) {
+    async fn object_of_an_outdated_spec_is_replaced(engine: Engine) {
         let next = WEB.replace("version: '1'", "version: '2'").replace("web:1", "web:2");
         let mut shop = Shop::start(engine, &[WEB, &next]).await;
         let slow = Duration::from_mins(10);
@@ -197,7 +197,7 @@ actions:
         shop.world.start_agent(slow).await;
         shop.world.cluster([("cpu", 8), ("ram", 8 << 30)]).await;
         let id = shop.create("web@1", json!({})).await;
-        until("it is asked for", async || shop.resource(id, "web").await.link.is_some()).await;
+        until("it is requested", async || shop.resource(id, "web").await.link.is_some()).await;
         shop.ask(id, async |tx, now| environment::cancel(tx, now).await).await.unwrap();
         shop.until(id, Status::Failed).await;
         shop.world.start_agent(simulated::Options::default()).await;
@@ -212,7 +212,7 @@ actions:
         assert_eq!(images, [Some("test/web:2")]);
     }
 
-    async fn a_call_is_stopped_and_forgotten_by_who_makes_it(engine: Engine) {
+    async fn http_call_is_cancelled_and_destroyed_by_its_executor(engine: Engine) {
         let hook = "
 name: hook
 version: '1'
@@ -220,18 +220,18 @@ actions:
   - {name: tell, app: {url: 'https://example.test/hook'}}
 ";
         let shop = Shop::start(engine, &[hook]).await;
-        shop.world.fleet.executor.held().slowness = u32::MAX;
+        shop.world.fleet.executor.state().running_polls = u32::MAX;
         let id = shop.create("hook@1", json!({})).await;
         shop.until_resource(id, "tell", resource::Status::Applying).await;
-        until("it is made", async || !shop.asked("apply").is_empty()).await;
+        until("it is created", async || !shop.calls("apply").is_empty()).await;
         shop.ask(id, async |tx, now| environment::cancel(tx, now).await).await.unwrap();
         let failed = shop.until(id, Status::Failed).await;
         assert_eq!(failed.reason, Reason::Cancelled { left: Some(1) });
-        // It is believed when it says that it has stopped, not when it was told to.
-        assert_eq!(shop.world.fleet.executor.held().cancelled, ["tell", "tell"]);
-        shop.world.fleet.executor.held().slowness = 1;
+        // The call counts as stopped when it reports that, not when it was cancelled.
+        assert_eq!(shop.world.fleet.executor.state().cancelled, ["tell", "tell"]);
+        shop.world.fleet.executor.state().running_polls = 1;
         shop.destroy(id).await;
         shop.until(id, Status::Destroyed).await;
-        assert_eq!(shop.asked("destroy"), ["tell", "tell"]);
+        assert_eq!(shop.calls("destroy"), ["tell", "tell"]);
     }
 }

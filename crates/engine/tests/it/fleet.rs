@@ -1,18 +1,18 @@
-//! What instances need of the world: rules in force, and foreign systems that can be told to be down.
+//! Fixtures for instances: policies, and external systems that can be made unavailable.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use engine::cluster::Providers;
-use engine::instance::Outside;
+use engine::instance::ExternalSystems;
 use engine::placement;
-use engine::rules::{InForce, Rulebook, Rules};
+use engine::rules::{ActiveRules, RulesReader, RulesWriter};
 use model::InstanceId;
-use model::cluster::Patience;
+use model::cluster::HeartbeatTimeouts;
 use model::event::Actor;
 use model::instance::{Charge, Detail, Instance, NewInstance, Reason, Status};
 use model::kind::Catalog;
-use model::reason::By;
+use model::reason::Requester;
 use server::Parts;
 use store::{Db, Page, Scope, instance};
 use testing::{FakeDns, FakeOperation, FakeProbe, FakeSeal, FakeSso, rows};
@@ -21,21 +21,21 @@ use crate::probe::until;
 use crate::world::World;
 
 pub(crate) struct Fleet {
-    pub(crate) rules: Rules,
-    pub(crate) rulebook: Rulebook,
+    pub(crate) rules: RulesReader,
+    pub(crate) rules_writer: RulesWriter,
     pub(crate) dns: Arc<FakeDns>,
     pub(crate) sso: Arc<FakeSso>,
     pub(crate) seal: Arc<FakeSeal>,
     pub(crate) provider: Arc<FakeOperation>,
     pub(crate) executor: Arc<FakeOperation>,
     pub(crate) probe: Arc<FakeProbe>,
-    /// Executors that the server does not have.
+    /// Executors that are not configured.
     pub(crate) missing: Vec<model::template::Executor>,
 }
 
 impl Fleet {
     pub(crate) fn new() -> Self {
-        let (rulebook, rules) = Rulebook::new(InForce {
+        let (rules_writer, rules) = RulesWriter::new(ActiveRules {
             catalog: Arc::new(Catalog::built_in()),
             quota: None,
             denied: Arc::default(),
@@ -44,10 +44,10 @@ impl Fleet {
         let (dns, sso, seal) = (Arc::default(), Arc::default(), Arc::default());
         let (provider, executor, probe) = (Arc::default(), Arc::default(), Arc::default());
         let missing = Vec::new();
-        Self { rules, rulebook, dns, sso, seal, provider, executor, probe, missing }
+        Self { rules, rules_writer, dns, sso, seal, provider, executor, probe, missing }
     }
 
-    /// The parts of a server with these external systems, without API and agent.
+    /// The components of a server with these external systems, without API and agent.
     pub(crate) fn parts(&self, db: &Db, name: &str) -> Parts {
         let mut executors = testing::executors(&self.executor);
         executors.retain(|(of, _)| !self.missing.contains(of));
@@ -55,18 +55,18 @@ impl Fleet {
             db: db.clone(),
             name: name.to_owned(),
             rules: self.rules.clone(),
-            outside: self.outside(),
+            external: self.outside(),
             providers: Some(self.providers()),
             executors,
             missing: |executor| format!("Executor {executor} is not configured."),
             calls: Some(self.executor.clone()),
             probe: self.probe.clone(),
             observe_every: Duration::from_mins(10),
-            watched: Vec::new(),
+            monitored: Vec::new(),
             runtime: None,
             driver: engine::Options::default(),
             placement: placement::Settings::default(),
-            patience: Patience::default(),
+            heartbeat_timeouts: HeartbeatTimeouts::default(),
             api: api::Settings { limits: rows::LIMITS, ..api::Settings::default() },
         }
     }
@@ -76,8 +76,8 @@ impl Fleet {
         testing::providers(&self.provider, self.seal.clone(), "http://paddock.test", "test")
     }
 
-    pub(crate) fn outside(&self) -> Outside {
-        Outside {
+    pub(crate) fn outside(&self) -> ExternalSystems {
+        ExternalSystems {
             dns: Some(self.dns.clone()),
             sso: Some(self.sso.clone()),
             seal: self.seal.clone(),
@@ -87,11 +87,11 @@ impl Fleet {
     }
 }
 
-/// A standard dinosaur as someone asks for it.
+/// A request for a standard dinosaur.
 pub(crate) fn dinosaur(name: &str) -> NewInstance {
     let catalog = Catalog::built_in();
     let kind = catalog.kind("dinosaur").unwrap();
-    let size = kind.type_of("standard").unwrap().default_size();
+    let size = kind.instance_type("standard").unwrap().default_size();
     let mut detail = Detail { resources: size.resources.clone(), units: 1, ..Detail::default() };
     detail.billing.model = "standard".into();
     detail.billing.desired = "standard".into();
@@ -120,7 +120,7 @@ pub(crate) fn dinosaur(name: &str) -> NewInstance {
 }
 
 impl World {
-    pub(crate) async fn ask_for(&self, new: &NewInstance) -> InstanceId {
+    pub(crate) async fn create_instance(&self, new: &NewInstance) -> InstanceId {
         let mut tx = self.db.begin(Actor::Anonymous).await.unwrap();
         let made = instance::create(&mut tx, self.owner, new).await.unwrap();
         tx.commit().await.unwrap();
@@ -136,7 +136,7 @@ impl World {
         instance::list(&mut read, Scope::All, &instance::Filter::default(), &page).await.unwrap()
     }
 
-    /// Waits until the instance is so.
+    /// Waits until the instance has the status.
     pub(crate) async fn until_instance(&self, id: InstanceId, status: Status) -> Instance {
         until(status.as_str(), async || {
             self.instance(id).await.is_some_and(|found| found.status == status)
@@ -146,7 +146,7 @@ impl World {
     }
 
     /// Waits until the instance has this reason, by the name of its variant.
-    pub(crate) async fn until_it_says(&self, id: InstanceId, variant: &str) -> Reason {
+    pub(crate) async fn until_reason(&self, id: InstanceId, variant: &str) -> Reason {
         until(variant, async || {
             self.instance(id).await.is_some_and(|found| <&str>::from(&found.reason) == variant)
         })
@@ -154,13 +154,13 @@ impl World {
         self.instance(id).await.unwrap().reason
     }
 
-    pub(crate) async fn until_instance_gone(&self, id: InstanceId) {
-        until("gone", async || self.instance(id).await.is_none()).await;
+    pub(crate) async fn until_instance_deleted(&self, id: InstanceId) {
+        until("deleted", async || self.instance(id).await.is_none()).await;
     }
 
     pub(crate) async fn end(&self, id: InstanceId) {
         let mut tx = self.db.begin(Actor::Anonymous).await.unwrap();
-        let by = By::User { name: "acme".into() };
+        let by = Requester::User { name: "acme".into() };
         instance::request_delete(&mut tx, Scope::All, id, by).await.unwrap();
         tx.commit().await.unwrap();
     }

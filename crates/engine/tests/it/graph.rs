@@ -1,4 +1,4 @@
-//! What depends on what, across environments, resources, deployments and clusters.
+//! Dependency graph across environments, resources, deployments and clusters.
 
 use model::event::{Actor, Kind};
 use model::graph::{Direction, Graph};
@@ -11,7 +11,7 @@ use testing::{Engine, on_both_engines, rows};
 
 use crate::environment::{SHOP, Shop};
 
-/// An environment, one of whose resources made a deployment that is pinned to a shared cluster.
+/// An environment with a resource that created a deployment pinned to a shared cluster.
 struct Setting {
     shop: Shop,
     environment: EnvironmentId,
@@ -56,18 +56,19 @@ fn names(graph: &Graph) -> Vec<String> {
     graph.nodes.iter().map(|node| format!("{}/{}", node.kind, node.name)).collect()
 }
 
-/// The edges in words, sorted.
-fn words(graph: &Graph) -> Vec<String> {
+/// The edges as text, sorted.
+fn edges(graph: &Graph) -> Vec<String> {
     let name = |id: Xid| graph.nodes.iter().find(|node| node.id == id).unwrap().name.as_str();
-    let told =
-        |edge: &model::graph::Edge| format!("{} {} {}", name(edge.from), edge.why, name(edge.to));
+    let told = |edge: &model::graph::Edge| {
+        format!("{} {} {}", name(edge.from), edge.relation, name(edge.to))
+    };
     let mut all: Vec<String> = graph.edges.iter().map(told).collect();
     all.sort();
     all
 }
 
 on_both_engines! {
-    async fn an_environment_needs_all_that_it_is_made_of(engine: Engine) {
+    async fn environment_depends_on_all_its_parts(engine: Engine) {
         let setting = Setting::new(engine).await;
         let subject = Subject::Id(setting.environment.0);
         let graph = setting.graph(setting.scope, subject, Direction::Dependencies, 99).await;
@@ -75,7 +76,7 @@ on_both_engines! {
             "environment/mine", "template/shop@1.0.0", "resource/base", "resource/beside",
             "resource/part-0", "resource/part-1", "resource/settings", "deployment/web", "cluster/main",
         ]);
-        assert_eq!(words(&graph), [
+        assert_eq!(edges(&graph), [
             "beside made web",
             "mine has base",
             "mine has beside",
@@ -94,7 +95,7 @@ on_both_engines! {
         assert_eq!(near.edges.len(), 6);
     }
 
-    async fn what_breaks_if_something_goes(engine: Engine) {
+    async fn dependents_of_a_subject_are_found(engine: Engine) {
         let setting = Setting::new(engine).await;
         let own = setting.scope;
         for (subject, want) in [
@@ -110,7 +111,7 @@ on_both_engines! {
         }
     }
 
-    async fn where_replicas_are_is_where_a_deployment_runs(engine: Engine) {
+    async fn deployment_runs_on_the_clusters_of_its_replicas(engine: Engine) {
         let setting = Setting::new(engine).await;
         let (db, owner) = (&setting.shop.world.db, setting.shop.world.owner);
         let cluster = rows::ready_cluster(db, Some(owner), Resources::from([("cpu", 9)])).await;
@@ -119,14 +120,14 @@ on_both_engines! {
         let mut tx = db.begin(Actor::Server).await.unwrap();
         let place = rows::only_node(&cluster);
         store::cluster::lock(&mut tx, cluster.id).await.unwrap();
-        store::deployment::placing::place(&mut tx, placed.id, &[(0, place)], &["main".into()]).await.unwrap();
+        store::deployment::placement::place(&mut tx, placed.id, &[(0, place)], &["main".into()]).await.unwrap();
         tx.commit().await.unwrap();
         let graph = setting.graph(setting.scope, Subject::Id(placed.id.0), Direction::Dependencies, 9).await;
-        assert_eq!(words(&graph), ["web runs on main"]);
+        assert_eq!(edges(&graph), ["web runs on main"]);
         assert_eq!(graph.nodes[1].id, cluster.id.0);
     }
 
-    async fn others_are_in_nobodys_graph(engine: Engine) {
+    async fn graph_excludes_other_organizations(engine: Engine) {
         let setting = Setting::new(engine).await;
         let db = &setting.shop.world.db;
         let zoe = rows::tenant(db, "zoe").await.organization_id;
@@ -153,7 +154,7 @@ on_both_engines! {
         }
     }
 
-    async fn a_name_of_several_is_told_apart_by_id(engine: Engine) {
+    async fn ambiguous_name_lists_the_ids(engine: Engine) {
         let setting = Setting::new(engine).await;
         let other = setting.shop.create_with("shop@1.0.0", json!({}), |wish| wish.name = "other".into()).await;
         let mut read = setting.shop.world.db.read().await.unwrap();

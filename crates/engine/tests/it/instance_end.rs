@@ -1,4 +1,4 @@
-//! What ends by itself: trials, what belongs to denied owners, what nobody is entitled to any more.
+//! Expiry of instances: trials, denied owners, lost entitlements.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,17 +6,17 @@ use std::time::Duration;
 use agent::simulated;
 use model::InstanceId;
 use model::event::Actor;
-use model::instance::{Instance, Reason, Rest, Status};
+use model::instance::{Instance, Reason, Status, Suspension};
 use store::quota::NewQuota;
 use store::{Scope, denied_owner, deployment, instance, quota};
-use testing::{Engine, TestClock, check_books, on_both_engines};
+use testing::{Engine, TestClock, check_ledgers, on_both_engines};
 
 use crate::fleet::dinosaur;
 use crate::world::World;
 
 const HOUR: Duration = Duration::from_hours(1);
 
-async fn lively(engine: Engine) -> (World, Arc<TestClock>) {
+async fn started(engine: Engine) -> (World, Arc<TestClock>) {
     let clock = Arc::new(TestClock::default());
     let mut world = World::still_with(engine, clock.clone()).await;
     world.start_driver();
@@ -25,12 +25,12 @@ async fn lively(engine: Engine) -> (World, Arc<TestClock>) {
     (world, clock)
 }
 
-/// Lets time pass, and has it noticed at once.
+/// Advances the clock and wakes the workers.
 async fn pass(world: &World, clock: &TestClock, time: Duration) {
     clock.advance(time);
     let mut tx = world.db.begin(Actor::Server).await.unwrap();
     store::resync::<Instance>(&mut tx).await.unwrap();
-    instance::wake_all_of(&mut tx, None, None).await.unwrap();
+    instance::wake_owner(&mut tx, None, None).await.unwrap();
     tx.commit().await.unwrap();
 }
 
@@ -55,56 +55,56 @@ async fn revoke(world: &World, id: &str) {
     tx.commit().await.unwrap();
 }
 
-async fn held_image(world: &World, instance: &Instance) -> Option<String> {
+async fn running_image(world: &World, instance: &Instance) -> Option<String> {
     let mut read = world.db.read().await.unwrap();
     let id = instance.deployment_id.unwrap();
     deployment::get(&mut read, Scope::All, id).await.unwrap().spec.image
 }
 
 async fn ready(world: &World) -> InstanceId {
-    let id = world.ask_for(&dinosaur("rex")).await;
+    let id = world.create_instance(&dinosaur("rex")).await;
     world.until_instance(id, Status::Ready).await;
     id
 }
 
 on_both_engines! {
-    async fn a_trial_ends_when_its_life_is_over(engine: Engine) {
-        let (world, clock) = lively(engine).await;
+    async fn expired_trial_is_deleted(engine: Engine) {
+        let (world, clock) = started(engine).await;
         let mut new = dinosaur("rex");
         new.instance_type = "eval".into();
         new.lifespan = Some(48 * HOUR);
-        let id = world.ask_for(&new).await;
+        let id = world.create_instance(&new).await;
         world.until_instance(id, Status::Ready).await;
         pass(&world, &clock, 47 * HOUR).await;
         tokio::time::sleep(Duration::from_millis(200)).await;
         assert_eq!(world.instance(id).await.unwrap().status, Status::Ready);
         pass(&world, &clock, 2 * HOUR).await;
-        world.until_instance_gone(id).await;
-        check_books(&world.db).await;
+        world.until_instance_deleted(id).await;
+        check_ledgers(&world.db).await;
     }
 
-    async fn what_belongs_to_a_denied_owner_goes(engine: Engine) {
-        let (world, _) = lively(engine).await;
+    async fn instances_of_a_denied_owner_are_deleted(engine: Engine) {
+        let (world, _) = started(engine).await;
         let id = ready(&world).await;
         let mut tx = world.db.begin(Actor::Server).await.unwrap();
         denied_owner::create(&mut tx, "acme", "does not pay").await.unwrap();
         tx.commit().await.unwrap();
-        world.until_instance_gone(id).await;
+        world.until_instance_deleted(id).await;
         assert!(world.changes_of(id).await.contains(&"deprovision".to_owned()));
     }
 
-    async fn the_list_of_denied_owners_is_gone_by_too(engine: Engine) {
-        let (world, clock) = lively(engine).await;
+    async fn denied_owners_file_is_enforced(engine: Engine) {
+        let (world, clock) = started(engine).await;
         let id = ready(&world).await;
-        world.fleet.rulebook.change(|force| force.denied = Arc::new(["acme".to_owned()].into()));
+        world.fleet.rules_writer.change(|force| force.denied = Arc::new(["acme".to_owned()].into()));
         pass(&world, &clock, HOUR).await;
-        world.until_instance_gone(id).await;
+        world.until_instance_deleted(id).await;
     }
 
-    async fn a_lost_entitlement_has_it_rest_for_the_grace_and_then_go(engine: Engine) {
-        let (world, clock) = lively(engine).await;
+    async fn lost_entitlement_suspends_and_then_deletes_the_instance(engine: Engine) {
+        let (world, clock) = started(engine).await;
         let granted = grant(&world, None).await;
-        // Somebody else's grant keeps limits in force when ours is gone.
+        // Another user's grant keeps quota enforced when ours is revoked.
         let mut tx = world.db.begin(Actor::Server).await.unwrap();
         let other = NewQuota {
             holder: "user/other".into(),
@@ -118,50 +118,50 @@ on_both_engines! {
         tx.commit().await.unwrap();
         let id = ready(&world).await;
         revoke(&world, &granted).await;
-        let resting = world.until_instance(id, Status::Suspended).await;
-        let end = resting.expires_at.unwrap();
+        let suspended = world.until_instance(id, Status::Suspended).await;
+        let end = suspended.expires_at.unwrap();
         assert!(end.since(world.db.now()) > 6 * 24 * HOUR, "{end}");
-        let says_when = matches!(resting.reason, Reason::EntitlementExpired { delete_at: Some(at), .. } if at == end);
-        assert!(says_when, "{:?}", resting.reason);
-        assert_eq!(resting.detail.rest, Some(Rest::Entitlement));
-        assert_eq!(held_image(&world, &resting).await, None, "nothing runs");
-        check_books(&world.db).await;
+        let has_delete_at = matches!(suspended.reason, Reason::EntitlementExpired { delete_at: Some(at), .. } if at == end);
+        assert!(has_delete_at, "{:?}", suspended.reason);
+        assert_eq!(suspended.detail.rest, Some(Suspension::Entitlement));
+        assert_eq!(running_image(&world, &suspended).await, None, "no container is running");
+        check_ledgers(&world.db).await;
 
-        // Back in time: it resumes by itself.
+        // Restored in time: the instance resumes automatically.
         let granted = grant(&world, None).await;
         let back = world.until_instance(id, Status::Ready).await;
         assert_eq!(back.expires_at, None);
-        assert!(held_image(&world, &back).await.is_some());
+        assert!(running_image(&world, &back).await.is_some());
 
-        // Lost again, and not back in time.
+        // Lost again, and not restored in time.
         revoke(&world, &granted).await;
         world.until_instance(id, Status::Suspended).await;
         pass(&world, &clock, 6 * 24 * HOUR).await;
         tokio::time::sleep(Duration::from_millis(200)).await;
         assert_eq!(world.instance(id).await.unwrap().status, Status::Suspended);
         pass(&world, &clock, 2 * 24 * HOUR).await;
-        world.until_instance_gone(id).await;
-        check_books(&world.db).await;
+        world.until_instance_deleted(id).await;
+        check_ledgers(&world.db).await;
         let changes = world.changes_of(id).await;
         for change in ["entitlement_lost", "suspending", "suspended", "resuming", "deprovision"] {
             assert!(changes.iter().any(|other| other == change), "{change}: {changes:?}");
         }
     }
 
-    async fn a_grant_that_ends_by_its_date_is_noticed(engine: Engine) {
-        let (world, clock) = lively(engine).await;
+    async fn expired_grant_is_noticed(engine: Engine) {
+        let (world, clock) = started(engine).await;
         grant(&world, Some(world.db.now() + 10 * HOUR)).await;
         let id = ready(&world).await;
         pass(&world, &clock, 11 * HOUR).await;
         world.until_instance(id, Status::Suspended).await;
     }
 
-    async fn what_an_administrator_put_to_rest_does_not_wake_by_itself(engine: Engine) {
-        let (world, clock) = lively(engine).await;
+    async fn instance_suspended_by_an_administrator_is_not_resumed(engine: Engine) {
+        let (world, clock) = started(engine).await;
         let id = ready(&world).await;
         let mut tx = world.db.begin(Actor::Server).await.unwrap();
-        let mut now = instance::take(&mut tx, Scope::All, id).await.unwrap();
-        now.detail.rest = Some(Rest::Asked);
+        let mut now = instance::lock(&mut tx, Scope::All, id).await.unwrap();
+        now.detail.rest = Some(Suspension::Asked);
         let reason = Reason::SuspensionRequested { by: None };
         instance::transition(&mut tx, &mut now, Status::Suspending, reason).await.unwrap();
         tx.commit().await.unwrap();
@@ -170,7 +170,7 @@ on_both_engines! {
         tokio::time::sleep(Duration::from_millis(200)).await;
         assert_eq!(world.instance(id).await.unwrap().status, Status::Suspended);
         let mut tx = world.db.begin(Actor::Server).await.unwrap();
-        let mut now = instance::take(&mut tx, Scope::All, id).await.unwrap();
+        let mut now = instance::lock(&mut tx, Scope::All, id).await.unwrap();
         now.detail.rest = None;
         let reason = Reason::ResumeRequested { by: None };
         instance::transition(&mut tx, &mut now, Status::Resuming, reason).await.unwrap();
@@ -178,12 +178,12 @@ on_both_engines! {
         world.until_instance(id, Status::Ready).await;
     }
 
-    async fn one_that_finds_no_cluster_fails_after_an_hour_and_holds_nothing(engine: Engine) {
-        let (world, clock) = lively(engine).await;
+    async fn unplaced_instance_fails_after_an_hour_and_holds_no_capacity(engine: Engine) {
+        let (world, clock) = started(engine).await;
         let mut new = dinosaur("rex");
         new.region = "nowhere".into();
-        let id = world.ask_for(&new).await;
-        world.until_it_says(id, "DeploymentPending").await;
+        let id = world.create_instance(&new).await;
+        world.until_reason(id, "DeploymentPending").await;
         pass(&world, &clock, 2 * HOUR).await;
         let failed = world.until_instance(id, Status::Failed).await;
         let Reason::DeadlineExceeded { after_seconds: 3600, last } = failed.reason else {
@@ -191,13 +191,13 @@ on_both_engines! {
         };
         assert!(matches!(*last, Reason::DeploymentPending { .. }), "{last:?}");
         assert_eq!(failed.deployment_id, None);
-        check_books(&world.db).await;
+        check_ledgers(&world.db).await;
     }
 
-    async fn one_whose_agent_never_answers_fails_and_is_ready_when_it_does(engine: Engine) {
-        let (mut world, clock) = lively(engine).await;
+    async fn instance_of_a_silent_agent_fails_and_recovers(engine: Engine) {
+        let (mut world, clock) = started(engine).await;
         world.kill_agent().await;
-        let id = world.ask_for(&dinosaur("rex")).await;
+        let id = world.create_instance(&dinosaur("rex")).await;
         world.until_instance(id, Status::Provisioning).await;
         pass(&world, &clock, 2 * HOUR).await;
         let failed = world.until_instance(id, Status::Failed).await;
@@ -206,41 +206,41 @@ on_both_engines! {
         world.until_instance(id, Status::Ready).await;
     }
 
-    async fn the_catalog_may_lose_a_kind_and_nothing_else_suffers(engine: Engine) {
-        let (world, clock) = lively(engine).await;
+    async fn removed_kind_affects_only_its_instances(engine: Engine) {
+        let (world, clock) = started(engine).await;
         let id = ready(&world).await;
         let mut odd = dinosaur("odd");
         odd.kind = "unicorn".into();
-        let odd = world.ask_for(&odd).await;
-        world.until_it_says(odd, "KindNotFound").await;
-        let other = world.ask_for(&dinosaur("other")).await;
+        let odd = world.create_instance(&odd).await;
+        world.until_reason(odd, "KindNotFound").await;
+        let other = world.create_instance(&dinosaur("other")).await;
         world.until_instance(other, Status::Ready).await;
         pass(&world, &clock, HOUR).await;
         world.end(odd).await;
-        world.until_instance_gone(odd).await;
+        world.until_instance_deleted(odd).await;
         assert_eq!(world.instance(id).await.unwrap().status, Status::Ready);
     }
 
-    async fn what_somebody_deleted_outside_is_mended(engine: Engine) {
-        let (world, clock) = lively(engine).await;
+    async fn externally_deleted_objects_are_repaired(engine: Engine) {
+        let (world, clock) = started(engine).await;
         let id = ready(&world).await;
         let host = world.instance(id).await.unwrap().host.unwrap();
-        world.fleet.dns.held().clear();
-        world.fleet.sso.held().clear();
+        world.fleet.dns.state().clear();
+        world.fleet.sso.state().clear();
         clock.advance(HOUR);
         let mut tx = world.db.begin(Actor::Server).await.unwrap();
         let key = model::work::Key::new(instance::WORKER, id);
         store::work::wake(&mut tx, model::work::Lane::Priority, key);
         tx.commit().await.unwrap();
-        crate::probe::until("mended", async || {
-            world.fleet.dns.held().contains_key(&host) && world.fleet.sso.held().len() == 1
+        crate::probe::until("repaired", async || {
+            world.fleet.dns.state().contains_key(&host) && world.fleet.sso.state().len() == 1
         })
         .await;
-        world.until_it_says(id, "Repaired").await;
+        world.until_reason(id, "Repaired").await;
     }
 
-    async fn an_old_secret_is_replaced_and_the_program_gets_the_new_one(engine: Engine) {
-        let (world, clock) = lively(engine).await;
+    async fn old_client_secret_is_rotated_and_redeployed(engine: Engine) {
+        let (world, clock) = started(engine).await;
         let id = ready(&world).await;
         let of = |held: &Instance| held.deployment_id.unwrap();
         let before = world.instance(id).await.unwrap();
@@ -250,24 +250,24 @@ on_both_engines! {
         store::work::wake(&mut tx, model::work::Lane::Priority, key);
         tx.commit().await.unwrap();
         crate::probe::until("another secret", async || {
-            world.fleet.sso.held().values().all(|secret| secret.ends_with('\''))
+            world.fleet.sso.state().values().all(|secret| secret.ends_with('\''))
         })
         .await;
         crate::probe::until("the program has it", async || {
             let mut read = world.db.read().await.unwrap();
             let held = deployment::get(&mut read, Scope::All, of(&before)).await.unwrap();
-            // The fake seal turns texts around.
+            // The fake seal reverses texts.
             held.spec.sealed_env["OIDC_CLIENT_SECRET"].contains(": '")
         })
         .await;
     }
 
-    async fn another_version_is_run_where_it_is(engine: Engine) {
-        let (world, _clock) = lively(engine).await;
+    async fn upgrade_runs_in_place(engine: Engine) {
+        let (world, _clock) = started(engine).await;
         let id = ready(&world).await;
         let before = world.instance(id).await.unwrap();
         let mut tx = world.db.begin(Actor::Server).await.unwrap();
-        let mut now = instance::take(&mut tx, Scope::All, id).await.unwrap();
+        let mut now = instance::lock(&mut tx, Scope::All, id).await.unwrap();
         now.detail.desired.service = "0.0.1".into();
         instance::save(&mut tx, &mut now, "updated").await.unwrap();
         tx.commit().await.unwrap();

@@ -1,5 +1,4 @@
-//! The engine, on both databases: the driver with workers that do what a test wants, and the real
-//! workers with a simulated agent.
+//! Tests of the engine on both databases: scripted workers, and real ones with a simulated agent.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
@@ -8,16 +7,15 @@ mod cluster;
 mod cluster_drain;
 mod cluster_provider;
 mod driver;
+mod driver_concurrency;
 mod driver_failure;
-mod driver_room;
+mod driver_shared;
 mod driver_stop;
-mod driver_together;
 mod environment;
 mod environment_crash;
 mod environment_end;
 mod environment_own;
 mod environment_unfinished;
-mod finding;
 mod fleet;
 mod graph;
 mod instance;
@@ -28,4 +26,5 @@ mod probe;
 mod replica;
 mod resync;
 mod scaling;
+mod search;
 mod world;

@@ -1,4 +1,4 @@
-//! A worker that does what a test wants and keeps a record of it.
+//! A scripted worker that records its runs.
 
 use base::Instant;
 use std::collections::HashMap;
@@ -10,12 +10,12 @@ use engine::{Driver, Error, Metrics, Options, Reconcile};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use model::event::Actor;
-use model::work::{Key, Lane, Next};
+use model::work::{Key, Lane, Requeue};
 use store::{Db, work};
 use tokio::task::JoinHandle;
 
-/// What it does for a key, at its n-th run.
-type Act = dyn Fn(&str, usize) -> BoxFuture<'static, Result<Next, Error>> + Send + Sync;
+/// What the worker does for a key at its n-th run.
+type Act = dyn Fn(&str, usize) -> BoxFuture<'static, Result<Requeue, Error>> + Send + Sync;
 
 /// The worker.
 #[derive(Clone)]
@@ -27,16 +27,16 @@ pub(crate) struct Probe {
 impl Probe {
     pub(crate) fn new<F>(act: impl Fn(&str, usize) -> F + Send + Sync + 'static) -> Self
     where
-        F: Future<Output = Result<Next, Error>> + Send + 'static,
+        F: Future<Output = Result<Requeue, Error>> + Send + 'static,
     {
         Self { record: Arc::default(), act: Arc::new(move |key, nth| act(key, nth).boxed()) }
     }
 
-    /// One whose runs take that long and need no other.
+    /// A worker whose runs take that long and finish.
     pub(crate) fn that_takes(time: Duration) -> Self {
         Self::new(move |_, _| async move {
             tokio::time::sleep(time).await;
-            Ok(Next::Rest)
+            Ok(Requeue::OnChange)
         })
     }
 }
@@ -44,14 +44,14 @@ impl Probe {
 impl Reconcile for Probe {
     const NAME: &'static str = "probe";
 
-    async fn reconcile(&self, key: &str) -> Result<Next, Error> {
+    async fn reconcile(&self, key: &str) -> Result<Requeue, Error> {
         let nth = self.record.enter(key);
         let _leave = Leave(&self.record, key);
         (self.act)(key, nth).await
     }
 }
 
-/// What ran, when, how many at once.
+/// Records which keys ran, when, and how many at once.
 #[derive(Default)]
 pub(crate) struct Record(Mutex<State>);
 
@@ -59,7 +59,7 @@ pub(crate) struct Record(Mutex<State>);
 struct State {
     starts: Vec<(String, Instant)>,
     running: HashMap<String, usize>,
-    most: usize,
+    max_concurrency: usize,
     overlaps: Vec<String>,
 }
 
@@ -67,12 +67,12 @@ impl Record {
     fn enter(&self, key: &str) -> usize {
         let mut state = self.0.lock().unwrap();
         state.starts.push((key.to_owned(), base::monotonic()));
-        let beside = state.running.entry(key.to_owned()).or_default();
-        *beside += 1;
-        if *beside > 1 {
+        let count = state.running.entry(key.to_owned()).or_default();
+        *count += 1;
+        if *count > 1 {
             state.overlaps.push(key.to_owned());
         }
-        state.most = state.most.max(state.running.values().sum());
+        state.max_concurrency = state.max_concurrency.max(state.running.values().sum());
         state.starts.iter().filter(|(started, _)| started == key).count()
     }
 
@@ -87,19 +87,19 @@ impl Record {
         self.starts(key).len()
     }
 
-    /// How many runs there were.
+    /// Total number of runs.
     pub(crate) fn all(&self) -> usize {
         self.0.lock().unwrap().starts.len()
     }
 
-    /// How many run now.
+    /// Number of current runs.
     pub(crate) fn now(&self) -> usize {
         self.0.lock().unwrap().running.values().sum()
     }
 
-    /// How many ran at once, at most.
-    pub(crate) fn most(&self) -> usize {
-        self.0.lock().unwrap().most
+    /// Maximum number of concurrent runs.
+    pub(crate) fn max_concurrency(&self) -> usize {
+        self.0.lock().unwrap().max_concurrency
     }
 
     /// Keys that ran twice at the same time.
@@ -112,13 +112,13 @@ struct Leave<'a>(&'a Record, &'a str);
 
 impl Drop for Leave<'_> {
     fn drop(&mut self) {
-        if let Some(beside) = self.0.0.lock().unwrap().running.get_mut(self.1) {
-            *beside -= 1;
+        if let Some(count) = self.0.0.lock().unwrap().running.get_mut(self.1) {
+            *count -= 1;
         }
     }
 }
 
-/// A driver that runs, until it is told to stop or this is dropped.
+/// A driver that runs until it is stopped or dropped.
 pub(crate) struct Running {
     pub(crate) stopper: Stopper,
     pub(crate) task: JoinHandle<()>,
@@ -142,21 +142,21 @@ pub(crate) async fn wake(db: &Db, lane: Lane, keys: impl IntoIterator<Item: ToSt
     tx.commit().await.unwrap();
 }
 
-/// How many keys are in the queue, and how many of them have failed.
+/// Number of queued keys, and of failed ones among them.
 pub(crate) async fn depth(db: &Db) -> (i64, i64) {
     work::depth(&mut db.read().await.unwrap()).await.unwrap()
 }
 
-/// Waits until it is so; for longer than that, something is stuck.
+/// Waits until the condition holds; fails after 30 seconds.
 pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     let began = base::monotonic();
     while !is_so().await {
-        assert!(began.elapsed() < Duration::from_secs(30), "it never came to be: {what}");
+        assert!(began.elapsed() < Duration::from_secs(30), "timed out waiting for: {what}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
-/// Waits until nothing is left to do.
-pub(crate) async fn until_at_rest(db: &Db) {
-    until("rest", async || depth(db).await.0 == 0).await;
+/// Waits until the queue is idle.
+pub(crate) async fn until_idle(db: &Db) {
+    until("an idle queue", async || depth(db).await.0 == 0).await;
 }

@@ -1,4 +1,4 @@
-//! The safety net: what lost its wake-up is found, a little later.
+//! Periodic resync: a subject whose wake-up was lost is reconciled later.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,24 +17,24 @@ use crate::fleet::{Fleet, dinosaur};
 use crate::probe::until;
 use crate::world::World;
 
-async fn lose_all_wake_ups(db: &Db) {
+async fn delete_all_wake_ups(db: &Db) {
     let mut tx = db.begin(Actor::Server).await.unwrap();
     assert!(tx.run("DELETE FROM work", &[]).await.unwrap() > 0);
     tx.commit().await.unwrap();
 }
 
-/// A server whose periodic resync comes soon.
+/// A server with a short resync interval.
 fn start(fleet: &Fleet, db: &Db) -> Running {
     let driver = Options { resync: Duration::from_millis(200), ..Options::default() };
     Parts { driver, ..fleet.parts(db, "test") }.build().work()
 }
 
 on_both_engines! {
-    async fn a_cluster_whose_wake_up_was_lost_goes_on(engine: Engine) {
+    async fn cluster_continues_after_a_lost_wake_up(engine: Engine) {
         let database = Database::new(engine, Arc::new(SystemClock)).await;
         let db = &database.db;
         let made = rows::cluster(db, None, Resources::from([("cpu", 1)])).await;
-        lose_all_wake_ups(db).await;
+        delete_all_wake_ups(db).await;
         let _running = start(&Fleet::new(), db);
         until("the cluster goes on", async || {
             let mut read = db.read().await.unwrap();
@@ -44,15 +44,15 @@ on_both_engines! {
         .await;
     }
 
-    async fn an_instance_whose_wake_up_was_lost_goes_on(engine: Engine) {
+    async fn instance_continues_after_a_lost_wake_up(engine: Engine) {
         let world = World::still(engine).await;
-        let id = world.ask_for(&NewInstance { kind: "unicorn".into(), ..dinosaur("rex") }).await;
-        lose_all_wake_ups(&world.db).await;
+        let id = world.create_instance(&NewInstance { kind: "unicorn".into(), ..dinosaur("rex") }).await;
+        delete_all_wake_ups(&world.db).await;
         let _running = start(&world.fleet, &world.db);
-        world.until_it_says(id, "KindNotFound").await;
+        world.until_reason(id, "KindNotFound").await;
     }
 
-    async fn what_was_asked_for_while_nobody_was_there_is_placed(engine: Engine) {
+    async fn deployment_created_without_a_server_is_placed(engine: Engine) {
         let database = Database::new(engine, Arc::new(SystemClock)).await;
         let db = &database.db;
         let own = rows::tenant(db, "acme").await.organization_id;

@@ -1,4 +1,4 @@
-//! The real workers and a simulated agent on one database; nothing of HTTP.
+//! The real workers and a simulated agent on one database, without HTTP.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 use crate::fleet::Fleet;
 use crate::probe::{depth, until};
 
-/// A world in which things move.
+/// A database with workers and an agent.
 pub(crate) struct World {
     pub(crate) db: Db,
     pub(crate) owner: OrganizationId,
@@ -33,12 +33,12 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// One with an organization and without clusters. Nothing moves yet.
+    /// A world with an organization and without clusters. Nothing is started.
     pub(crate) async fn still(engine: Engine) -> Self {
         Self::still_with(engine, Arc::new(SystemClock)).await
     }
 
-    /// The same with a clock of the test's.
+    /// The same with a test clock.
     pub(crate) async fn still_with(engine: Engine, clock: Arc<dyn Clock>) -> Self {
         let database = Database::new(engine, clock).await;
         let db = database.db.clone();
@@ -48,7 +48,7 @@ impl World {
         Self { db, owner, link, fleet, database, server: None, agent: None }
     }
 
-    /// One in which things move.
+    /// A world with running workers and agent.
     pub(crate) async fn start(engine: Engine, runtime: simulated::Options) -> Self {
         let mut world = Self::still(engine).await;
         world.start_driver();
@@ -65,12 +65,15 @@ impl World {
         self.server = Some(parts.build().work());
     }
 
-    /// Starts an agent with a new runtime; one that runs is ended at once, as by a crash.
+    /// Starts an agent with a new runtime; a running agent is aborted, as by a crash.
     pub(crate) async fn start_agent(&mut self, runtime: simulated::Options) {
         self.kill_agent().await;
         let mut tx = self.db.begin(Actor::Agent).await.unwrap();
         let life = Duration::from_hours(1);
-        lease::take(&mut tx, local_agent::LEASE, "test", life).await.unwrap().expect("it is ours");
+        lease::acquire(&mut tx, local_agent::LEASE, "test", life)
+            .await
+            .unwrap()
+            .expect("the lease is free");
         tx.commit().await.unwrap();
         let runtime = Arc::new(Simulated::new(runtime));
         self.agent = Some(task::spawn("agent", Agent::run(self.link.clone(), runtime)));
@@ -83,19 +86,19 @@ impl World {
         }
     }
 
-    /// Stops the workers, as a server that is shut down does.
+    /// Stops the workers, as a server shutdown does.
     pub(crate) async fn stop_driver(&mut self) {
         if let Some(server) = self.server.take() {
             server.stop().await;
         }
     }
 
-    /// A cluster of the organization that hosts.
+    /// Creates a ready cluster of the organization.
     pub(crate) async fn cluster<const N: usize>(&self, capacity: [(&str, i64); N]) -> Cluster {
         rows::ready_cluster(&self.db, Some(self.owner), model::Resources::from(capacity)).await
     }
 
-    /// Asks for a deployment of so much CPU.
+    /// Creates a deployment with the given CPU.
     pub(crate) async fn deploy(
         &self,
         on: Option<&Cluster>,
@@ -133,28 +136,28 @@ impl World {
         store::cluster::list(&mut read, Scope::All, &filter, &page).await.unwrap()
     }
 
-    /// What is free of a cluster's CPU.
+    /// Free CPU of a cluster.
     pub(crate) async fn free_cpu(&self, id: ClusterId) -> i64 {
         let clusters = self.clusters().await;
         let cluster = clusters.iter().find(|cluster| cluster.id == id).unwrap();
         cluster.free().get("cpu").milli() / 1000
     }
 
-    /// Waits until the deployment is so.
+    /// Waits until the deployment has the status.
     pub(crate) async fn until(&self, id: DeploymentId, status: Status) -> Deployment {
         until(status.as_str(), async || self.get(id).await.is_some_and(|d| d.status == status))
             .await;
         self.get(id).await.unwrap()
     }
 
-    pub(crate) async fn until_gone(&self, id: DeploymentId) {
-        until("gone", async || self.get(id).await.is_none()).await;
+    pub(crate) async fn until_deleted(&self, id: DeploymentId) {
+        until("deleted", async || self.get(id).await.is_none()).await;
     }
 
-    /// Waits until no worker has anything to do and the agent has answered everything.
-    pub(crate) async fn until_at_rest(&self) {
+    /// Waits until no worker has anything to do and the agent has reported everything.
+    pub(crate) async fn until_idle(&self) {
         let mut quiet = 0;
-        until("rest", async || {
+        until("an idle queue", async || {
             let open = self.link.link.desired(false).await.unwrap();
             quiet = if open.is_empty() && depth(&self.db).await.0 == 0 { quiet + 1 } else { 0 };
             quiet == 10
@@ -162,20 +165,20 @@ impl World {
         .await;
     }
 
-    /// What happened to a subject, in order.
+    /// The changes of a subject, in order.
     pub(crate) async fn changes_of(&self, subject: impl ToString) -> Vec<String> {
         changes_of(&self.db, subject).await
     }
 
-    /// The database of before, as another server would open it.
+    /// Opens the same database like another server.
     pub(crate) async fn replica(&self) -> Db {
         self.database.replica(Arc::new(SystemClock)).await
     }
 }
 
-/// What happened to a subject, in order.
+/// The changes of a subject, in order.
 pub(crate) async fn changes_of(db: &Db, subject: impl ToString) -> Vec<String> {
-    db.settle_events().await.unwrap();
+    db.number_events().await.unwrap();
     let subject = Some(subject.to_string());
     let filter = store::event::Filter { subject, ..Default::default() };
     let mut read = db.read().await.unwrap();
@@ -186,9 +189,9 @@ pub(crate) async fn changes_of(db: &Db, subject: impl ToString) -> Vec<String> {
 /// A link to the control plane that can be made to fail.
 pub(crate) struct FlakyLink {
     link: InProcess,
-    /// Nothing gets through.
+    /// Whether the link is disconnected.
     pub(crate) is_cut: AtomicBool,
-    /// How many reports are still refused.
+    /// Number of reports still to reject.
     pub(crate) refusals: AtomicI64,
 }
 

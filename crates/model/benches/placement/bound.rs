@@ -1,11 +1,11 @@
-//! What could be packed at most: two upper bounds, and the truth where it can be computed.
+//! Upper bounds of a packing, and the exact optimum for small inputs.
 
 use std::collections::BTreeMap;
 
 use crate::families::{Amounts, Family};
 
-/// The volume bound: the linear program in which all nodes are one and requests may be cut. Its
-/// dual is a bound for any prices; they are improved by steps along the subgradient.
+/// The volume bound: the linear program in which all nodes are one and requests are divisible. Its
+/// dual is a bound for any prices, which are improved by subgradient steps.
 pub(crate) fn volume(family: &Family) -> f64 {
     let weights = family.weights();
     let shares: Vec<[f64; 3]> = (0..family.requests.len()).map(|i| family.shares(i)).collect();
@@ -26,16 +26,16 @@ pub(crate) fn volume(family: &Family) -> f64 {
     best
 }
 
-/// A sharper bound where all nodes are alike and requests have few sizes: every node holds one of
-/// the sets of requests that really fit on it, and only the number of nodes per set may be cut.
+/// A tighter bound for identical nodes and few request sizes: every node holds a set of requests
+/// that fits on it, and only the number of nodes per set is divisible.
 ///
-/// The dual again: with a price per size, no node earns more than its dearest set, and a request
-/// adds what it is worth above its price.
+/// Also the dual: with a price per size, no node earns more than its most expensive set, and a
+/// request adds its worth above its price.
 pub(crate) fn by_node(family: &Family) -> Option<f64> {
     let first = family.nodes.first()?;
     let mut worth: BTreeMap<Amounts, Vec<f64>> = BTreeMap::new();
-    for ((_, wants), weight) in family.requests.iter().zip(family.weights()) {
-        worth.entry(*wants).or_default().push(weight);
+    for ((_, amounts), weight) in family.requests.iter().zip(family.weights()) {
+        worth.entry(*amounts).or_default().push(weight);
     }
     if worth.len() > 6 || family.nodes.iter().any(|node| node != first) {
         return None;
@@ -66,7 +66,7 @@ pub(crate) fn by_node(family: &Family) -> Option<f64> {
     Some(best)
 }
 
-/// All sets that fit on a node, as how many there are of each size.
+/// All sets that fit on a node, as counts per size.
 fn fill(sizes: &[Amounts], left: Amounts, set: &mut Vec<f64>, sets: &mut Vec<Vec<f64>>) {
     let Some((size, rest)) = sizes.split_first() else {
         sets.push(set.clone());
@@ -83,39 +83,39 @@ fn fill(sizes: &[Amounts], left: Amounts, set: &mut Vec<f64>, sets: &mut Vec<Vec
     }
 }
 
-/// Which packings count.
+/// Which packings are allowed.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Rule {
-    /// Any: somebody may be left out for the sake of lower priorities.
+    /// Any packing: a request may be skipped in favour of lower priorities.
     Any,
-    /// Whoever fits is served, in the order of priority and age.
+    /// Every request that fits is placed, by priority and age.
     InOrder,
 }
 
-/// The most that can be packed, by trying all ways that may still be better.
+/// The optimum, by branch and bound.
 pub(crate) fn exact(family: &Family, rule: Rule) -> f64 {
     let weights = family.weights();
     let mut order: Vec<usize> = (0..family.requests.len()).collect();
     order.sort_by_key(|&i| -family.requests[i].0);
     let requests = order.iter().map(|&i| {
         let share = family.shares(i).iter().sum::<f64>();
-        Request { wants: family.requests[i].1, weight: weights[i], share }
+        Request { amounts: family.requests[i].1, weight: weights[i], share }
     });
     let total = family.total();
     let mut search =
         Search { requests: requests.collect(), free: family.nodes.clone(), total, rule, best: 0.0 };
-    search.go(0, 0.0);
+    search.visit(0, 0.0);
     search.best
 }
 
 struct Request {
-    wants: Amounts,
+    amounts: Amounts,
     weight: f64,
     share: f64,
 }
 
 struct Search {
-    /// By priority, so by what they are worth for their share.
+    /// By priority, and thus by worth per share.
     requests: Vec<Request>,
     free: Vec<Amounts>,
     total: Amounts,
@@ -124,38 +124,38 @@ struct Search {
 }
 
 impl Search {
-    fn go(&mut self, i: usize, got: f64) {
-        self.best = self.best.max(got);
-        if i == self.requests.len() || got + self.hope(i) <= self.best + 1e-12 {
+    fn visit(&mut self, i: usize, worth: f64) {
+        self.best = self.best.max(worth);
+        if i == self.requests.len() || worth + self.upper_bound(i) <= self.best + 1e-12 {
             return;
         }
-        let Request { wants, weight, .. } = self.requests[i];
+        let Request { amounts, weight, .. } = self.requests[i];
         let mut is_served = false;
         for n in 0..self.free.len() {
-            let is_first_alike = !self.free[..n].contains(&self.free[n]);
-            if is_first_alike && (0..3).all(|k| wants[k] <= self.free[n][k]) {
+            let is_first_equal = !self.free[..n].contains(&self.free[n]);
+            if is_first_equal && (0..3).all(|k| amounts[k] <= self.free[n][k]) {
                 is_served = true;
-                (0..3).for_each(|k| self.free[n][k] -= wants[k]);
-                self.go(i + 1, got + weight);
-                (0..3).for_each(|k| self.free[n][k] += wants[k]);
+                (0..3).for_each(|k| self.free[n][k] -= amounts[k]);
+                self.visit(i + 1, worth + weight);
+                (0..3).for_each(|k| self.free[n][k] += amounts[k]);
             }
         }
         if self.rule == Rule::Any || !is_served {
-            self.go(i + 1, got);
+            self.visit(i + 1, worth);
         }
     }
 
-    /// No more than this can come from request `i` on: the dearest first, the last one cut.
-    fn hope(&self, i: usize) -> f64 {
+    /// Upper bound of the worth from request `i` on, with divisible requests.
+    fn upper_bound(&self, i: usize) -> f64 {
         let free = |k: usize| self.free.iter().map(|node| node[k]).sum::<i64>() as f64;
         let kinds = (0..3).filter(|&k| self.total[k] > 0);
-        let mut room: f64 = kinds.map(|k| free(k) / self.total[k] as f64).sum();
-        let mut hope = 0.0;
+        let mut left: f64 = kinds.map(|k| free(k) / self.total[k] as f64).sum();
+        let mut bound = 0.0;
         for request in &self.requests[i..] {
-            let part = (room / request.share).min(1.0);
-            hope += part * request.weight;
-            room -= part * request.share;
+            let part = (left / request.share).min(1.0);
+            bound += part * request.weight;
+            left -= part * request.share;
         }
-        hope
+        bound
     }
 }

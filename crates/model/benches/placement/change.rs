@@ -1,6 +1,6 @@
-//! What one change costs in a large world, and the same change in a small one.
+//! Cost of one change in large and small worlds.
 //!
-//! Each change is undone before the next, outside of what is timed, so that all find the same.
+//! Each change is undone before the next, outside of the measurement, so that all start equal.
 
 use std::collections::HashMap;
 
@@ -11,18 +11,18 @@ use crate::generate::{Random, cluster, unit, xid};
 use crate::speed::nodes;
 use crate::table::{Row, Sample, sample, spread};
 
-/// On each cluster.
+/// Units on each cluster.
 const HELD: u32 = 100;
-/// Where the numbers of those who wait begin.
+/// First number of the pending units.
 const WAITING: u32 = 2_000_000;
 
 pub(crate) fn rows(is_quick: bool) -> Vec<Row> {
     let (samples, clusters) = if is_quick { (200, 1000) } else { (2000, 10_000) };
     let minutes = |n: i64| Time(n * 60_000_000);
     let worlds = [
-        ("10,000 wait a minute", clusters, 10_000, minutes(1)),
-        ("10,000 wait an hour", clusters, 10_000, minutes(60)),
-        ("10 wait a minute", 10, 10, minutes(1)),
+        ("10,000 pending for a minute", clusters, 10_000, minutes(1)),
+        ("10,000 pending for an hour", clusters, 10_000, minutes(60)),
+        ("10 pending for a minute", 10, 10, minutes(1)),
     ];
     let mut rows = Vec::new();
     for (name, clusters, waiting, now) in worlds {
@@ -39,24 +39,24 @@ pub(crate) fn rows(is_quick: bool) -> Vec<Row> {
 type Change = fn(&mut Bench, u32) -> Sample;
 
 const CHANGES: [(&str, Change); 10] = [
-    ("one comes and waits", |bench, n| bench.arrive_small(n, 0)),
-    ("one comes and displaces others", |bench, n| bench.arrive_small(n, 50)),
-    ("one comes that no node is large enough for", |bench, n| {
+    ("unit arrives and is pending", |bench, n| bench.arrive_small(n, 0)),
+    ("unit arrives and preempts", |bench, n| bench.arrive_small(n, 50)),
+    ("unit arrives that exceeds every node", |bench, n| {
         bench.arrive(n, 50, [33_000 + i64::from(n), 0, 128_000])
     }),
-    // Of many priorities, so that what is known for the last few does not help.
-    ("one comes that too many would have to yield to", |bench, n| {
+    // Of many priorities, so that cached indexes do not help.
+    ("unit arrives that needs too many victims", |bench, n| {
         bench.arrive(n, i64::from(n % 8), [30_000 + i64::from(n % 1000), 0, 100_000])
     }),
-    ("one ends", |bench, _| bench.end()),
-    ("priority of one that waits", |bench, _| bench.reprioritize_waiting()),
-    ("priority of one that runs", |bench, _| bench.reprioritize_running()),
-    ("a cluster grows", |bench, _| bench.resize([40_000, 0, 160_000])),
-    ("a cluster shrinks", |bench, _| bench.resize([30_000, 0, 120_000])),
-    ("a cluster is added", |bench, n| bench.add_cluster(n)),
+    ("unit ends", |bench, _| bench.end()),
+    ("priority of a pending unit changes", |bench, _| bench.reprioritize_waiting()),
+    ("priority of a running unit changes", |bench, _| bench.reprioritize_running()),
+    ("cluster grows", |bench, _| bench.resize([40_000, 0, 160_000])),
+    ("cluster shrinks", |bench, _| bench.resize([30_000, 0, 120_000])),
+    ("cluster is added", |bench, n| bench.add_cluster(n)),
 ];
 
-/// A world that is full, with others who wait, all of them asking for something else.
+/// A full world with pending units, all with different requests.
 pub(crate) struct Bench {
     pub(crate) world: World,
     pub(crate) now: Time,
@@ -70,10 +70,10 @@ impl Bench {
     pub(crate) fn new(clusters: u32, waiting: u32, now: Time) -> Self {
         let mut world = nodes(clusters);
         for n in 0..clusters * HELD {
-            world.placed(&held(n), home(n), started(n));
+            world.set_placed(&placed_unit(n), place(n), started(n));
         }
         for n in 0..waiting {
-            world.wait(&waits(n));
+            world.add_pending(&pending_unit(n));
         }
         world.decide(now, usize::MAX);
         let numbers = (0..clusters).map(|n| (ClusterId(xid(n)), n)).collect();
@@ -84,7 +84,7 @@ impl Bench {
         self.world.decide(self.now, usize::MAX)
     }
 
-    /// Tells of a change and decides what follows from it.
+    /// Applies a change and runs a scheduling round.
     fn time(&mut self, change: impl FnOnce(&mut World)) -> (Sample, Decisions) {
         sample(|| {
             change(&mut self.world);
@@ -93,10 +93,10 @@ impl Bench {
     }
 
     fn pick(&mut self, count: u32) -> u32 {
-        u32::try_from(self.random.range(0, i64::from(count) - 1)).expect("it is below")
+        u32::try_from(self.random.range(0, i64::from(count) - 1)).expect("is below `count`")
     }
 
-    /// Who was started waits again, and who was displaced is where it was.
+    /// Requeues started units and restores preempted ones.
     fn undo(&mut self, decided: &Decisions) {
         for start in &decided.starts {
             self.world.requeue(start.unit);
@@ -105,20 +105,20 @@ impl Bench {
             let first = self.numbers[&preemption.place.cluster] * HELD;
             let number = (first..first + HELD).find(|n| xid(*n) == preemption.victim.owner);
             if let Some(n) = number {
-                self.world.placed(&held(n), home(n), started(n));
+                self.world.set_placed(&placed_unit(n), place(n), started(n));
             }
         }
     }
 
     fn arrive_small(&mut self, n: u32, priority: i64) -> Sample {
-        let wants = request(&mut self.random);
-        self.arrive(n, priority, wants)
+        let amounts = request(&mut self.random);
+        self.arrive(n, priority, amounts)
     }
 
-    fn arrive(&mut self, n: u32, priority: i64, wants: [i64; 3]) -> Sample {
-        let unit = unit(3_000_000 + n, priority, wants);
-        let (took, decided) = self.time(|world| world.wait(&unit));
-        self.world.gone(unit.id);
+    fn arrive(&mut self, n: u32, priority: i64, amounts: [i64; 3]) -> Sample {
+        let unit = unit(3_000_000 + n, priority, amounts);
+        let (took, decided) = self.time(|world| world.add_pending(&unit));
+        self.world.remove(unit.id);
         self.undo(&decided);
         self.decide();
         took
@@ -126,30 +126,30 @@ impl Bench {
 
     fn end(&mut self) -> Sample {
         let n = self.pick(self.clusters * HELD);
-        let (took, decided) = self.time(|world| world.gone(held(n).id));
+        let (took, decided) = self.time(|world| world.remove(placed_unit(n).id));
         self.undo(&decided);
-        self.world.placed(&held(n), home(n), started(n));
+        self.world.set_placed(&placed_unit(n), place(n), started(n));
         self.decide();
         took
     }
 
     fn reprioritize_waiting(&mut self) -> Sample {
-        let unit = waits(self.pick(self.waiting));
+        let unit = pending_unit(self.pick(self.waiting));
         let higher = Unit { priority: 5, ..unit.clone() };
-        let (took, decided) = self.time(|world| world.wait(&higher));
-        self.world.gone(unit.id);
+        let (took, decided) = self.time(|world| world.add_pending(&higher));
+        self.world.remove(unit.id);
         self.undo(&decided);
-        self.world.wait(&unit);
+        self.world.add_pending(&unit);
         self.decide();
         took
     }
 
     fn reprioritize_running(&mut self) -> Sample {
         let n = self.pick(self.clusters * HELD);
-        let higher = Unit { priority: 12, ..held(n) };
-        let (took, decided) = self.time(|world| world.placed(&higher, home(n), started(n)));
+        let higher = Unit { priority: 12, ..placed_unit(n) };
+        let (took, decided) = self.time(|world| world.set_placed(&higher, place(n), started(n)));
         self.undo(&decided);
-        self.world.placed(&held(n), home(n), started(n));
+        self.world.set_placed(&placed_unit(n), place(n), started(n));
         self.decide();
         took
     }
@@ -178,15 +178,15 @@ fn request(random: &mut Random) -> [i64; 3] {
     [random.range(300, 4000), 0, random.range(1000, 16_000)]
 }
 
-/// One of those that fill the clusters; a tenth of them says when it ends.
-fn held(n: u32) -> Unit {
+/// A unit that fills a cluster; a tenth of them has a planned end.
+fn placed_unit(n: u32) -> Unit {
     let mut random = Random(n.into());
     let priority = random.range(0, 9);
     let ends_at = n.is_multiple_of(10).then(|| Time(random.range(7_200_000_000, 9_000_000_000)));
     Unit { ends_at, ..unit(n, priority, [320, 0, 1280]) }
 }
 
-fn home(n: u32) -> Place {
+fn place(n: u32) -> Place {
     Place { cluster: ClusterId(xid(n / HELD)), node: "main".into() }
 }
 
@@ -194,7 +194,7 @@ fn started(n: u32) -> Time {
     Time(Random(u64::from(n) << 32).range(0, 1_000_000))
 }
 
-/// One of those that wait.
-pub(crate) fn waits(n: u32) -> Unit {
+/// A pending unit.
+pub(crate) fn pending_unit(n: u32) -> Unit {
     unit(WAITING + n, 0, request(&mut Random(u64::from(n) << 40)))
 }

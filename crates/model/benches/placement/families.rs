@@ -1,4 +1,4 @@
-//! Families of nodes and requests, from seeds.
+//! Families of nodes and requests, generated from seeds.
 
 use crate::generate::Random;
 
@@ -13,16 +13,16 @@ pub(crate) struct Family {
     pub(crate) requests: Vec<(i64, Amounts)>,
 }
 
-/// How a family is made.
+/// The generator of a family.
 pub(crate) struct Kind {
     pub(crate) name: &'static str,
     node: fn(&mut Random, usize) -> Amounts,
     request: fn(&mut Random) -> Amounts,
-    /// Do requests come until one of CPU and RAM is asked for a third more than there is, or both?
+    /// Generate until requests exceed CPU or RAM by a third, or both?
     until: Until,
-    /// Is the smallest the oldest in each priority?
+    /// Is the smallest request the oldest in each priority?
     is_sorted: bool,
-    /// By how much nodes are smaller where all packings are tried.
+    /// Divisor of the node size for the exact optimum.
     small: i64,
 }
 
@@ -32,7 +32,7 @@ enum Until {
     Both,
 }
 
-/// All that are measured.
+/// All families.
 pub(crate) const KINDS: [Kind; 6] = [
     Kind {
         name: "uniform",
@@ -78,8 +78,8 @@ pub(crate) const KINDS: [Kind; 6] = [
         is_sorted: false,
         small: 4,
     },
-    // The sizes that are worst for first fit (a bit over a half and a third, and what is not quite
-    // left then), and vectors that need their opposite beside them.
+    // The worst sizes for first fit (just over a half and a third, and just over the remainder),
+    // and vectors that need their complement.
     Kind {
         name: "adversarial (as first designed)",
         node: |_, _| [32_000, 0, 66_000],
@@ -97,7 +97,7 @@ pub(crate) const KINDS: [Kind; 6] = [
         is_sorted: true,
         small: 1,
     },
-    // The same idea, but there are ways to put them together that waste little.
+    // Similar, but with packings that waste little.
     Kind {
         name: "adversarial (redesigned)",
         node: |_, _| [32_400, 0, 66_900],
@@ -120,52 +120,52 @@ pub(crate) const KINDS: [Kind; 6] = [
 impl Kind {
     /// 300 nodes.
     pub(crate) fn large(&self, seed: u64) -> Family {
-        self.make(&mut Random(seed), 300, 1)
+        self.generate(&mut Random(seed), 300, 1)
     }
 
-    /// Few nodes, and so small that few requests fill them.
+    /// A few small nodes.
     pub(crate) fn small(&self, seed: u64) -> Family {
-        self.make(&mut Random(1000 + seed), 3, self.small)
+        self.generate(&mut Random(1000 + seed), 3, self.small)
     }
 
-    /// Requests come until they ask for a third more than there is.
-    fn make(&self, random: &mut Random, count: usize, divisor: i64) -> Family {
+    /// Generates requests until they exceed the capacity by a third.
+    fn generate(&self, random: &mut Random, count: usize, divisor: i64) -> Family {
         let nodes: Vec<Amounts> =
             (0..count).map(|i| (self.node)(random, i).map(|amount| amount / divisor)).collect();
         let total = sum(nodes.iter());
         let largest = nodes.iter().fold([0; 3], |a, b| [0, 1, 2].map(|k| a[k].max(b[k])));
         let mut requests: Vec<(i64, Amounts)> = Vec::new();
-        let mut asked = [0; 3];
-        let is_open = |asked: &Amounts, k: usize| asked[k] * 3 < total[k] * 4;
+        let mut requested = [0; 3];
+        let is_open = |requested: &Amounts, k: usize| requested[k] * 3 < total[k] * 4;
         while match self.until {
-            Until::One => is_open(&asked, 0) && is_open(&asked, 2),
-            Until::Both => is_open(&asked, 0) || is_open(&asked, 2),
+            Until::One => is_open(&requested, 0) && is_open(&requested, 2),
+            Until::Both => is_open(&requested, 0) || is_open(&requested, 2),
         } {
-            let wants = (self.request)(random);
-            let wants = [0, 1, 2].map(|k| wants[k].min(largest[k]));
-            (0..3).for_each(|k| asked[k] += wants[k]);
-            requests.push((random.range(1, 10), wants));
+            let amounts = (self.request)(random);
+            let amounts = [0, 1, 2].map(|k| amounts[k].min(largest[k]));
+            (0..3).for_each(|k| requested[k] += amounts[k]);
+            requests.push((random.range(1, 10), amounts));
         }
         if self.is_sorted {
-            requests.sort_by_key(|(_, wants)| wants[0]);
+            requests.sort_by_key(|(_, amounts)| amounts[0]);
         }
         Family { nodes, requests }
     }
 }
 
 impl Family {
-    /// All that the nodes have.
+    /// Total capacity of the nodes.
     pub(crate) fn total(&self) -> Amounts {
         sum(self.nodes.iter())
     }
 
-    /// Which part of all that there is a request asks for.
+    /// The share of the total capacity that a request takes.
     pub(crate) fn shares(&self, i: usize) -> [f64; 3] {
-        let (total, wants) = (self.total(), self.requests[i].1);
-        [0, 1, 2].map(|k| if total[k] > 0 { wants[k] as f64 / total[k] as f64 } else { 0.0 })
+        let (total, amounts) = (self.total(), self.requests[i].1);
+        [0, 1, 2].map(|k| if total[k] > 0 { amounts[k] as f64 / total[k] as f64 } else { 0.0 })
     }
 
-    /// What each request is worth: its priority times the sum of its shares.
+    /// The worth of each request: its priority times the sum of its shares.
     pub(crate) fn weights(&self) -> Vec<f64> {
         let shares = |i| self.shares(i).iter().sum::<f64>();
         (0..self.requests.len()).map(|i| self.requests[i].0 as f64 * shares(i)).collect()

@@ -1,11 +1,11 @@
-//! Worlds from seeds.
+//! Generates worlds from seeds.
 
 use std::collections::BTreeMap;
 
 use model::world::{Cluster, Target, Unit, UnitId};
 use model::{ClusterId, OrganizationId, Quantity, Resources, Time, Xid};
 
-/// SplitMix64: small, good enough, and the same everywhere.
+/// SplitMix64: small, good enough, and deterministic.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
@@ -19,8 +19,7 @@ impl Random {
 
     /// From `low` to `high`, both included.
     pub(crate) fn range(&mut self, low: i64, high: i64) -> i64 {
-        low + i64::try_from(self.next() % (high - low + 1).unsigned_abs())
-            .expect("it is below high")
+        low + i64::try_from(self.next() % (high - low + 1).unsigned_abs()).expect("is below `high`")
     }
 
     /// Between 0 and 1.

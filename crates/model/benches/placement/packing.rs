@@ -1,4 +1,4 @@
-//! How much was packed, weighted by priority, against what could be packed at most.
+//! Packed requests, weighted by priority, against upper bounds.
 
 use std::collections::HashSet;
 
@@ -31,7 +31,7 @@ fn large(kind: &Kind, seeds: u64) -> Row {
         String::new()
     } else {
         format!(
-            "; {} of the bound per node, above which nothing can be packed and which is {} of the \
+            "; {} of the bound per node, a tighter bound which is {} of the \
              volume bound",
             spread(&shares_by_node),
             spread(&attainable)
@@ -42,7 +42,7 @@ fn large(kind: &Kind, seeds: u64) -> Row {
     Row::new(format!("packing, {name}: 300 nodes, about {size} requests"), result, "≥ 97 %")
 }
 
-/// Where all packings can be tried.
+/// Against the exact optimum.
 fn small(kind: &Kind, worlds: u64) -> Row {
     let (mut got, mut best, mut in_order, mut volume, mut hits) = (0.0, 0.0, 0.0, 0.0, 0);
     for seed in 0..worlds {
@@ -53,7 +53,10 @@ fn small(kind: &Kind, worlds: u64) -> Row {
         let (by_volume, by_node) = (bound::volume(&family), bound::by_node(&family));
         assert!(mine <= most + 1e-9 && most <= most_of_all + 1e-9, "exact is exact");
         assert!(most_of_all <= by_volume + 1e-9, "the volume bound is a bound");
-        assert!(by_node.is_none_or(|bound| most_of_all <= bound + 1e-9), "so is the other");
+        assert!(
+            by_node.is_none_or(|bound| most_of_all <= bound + 1e-9),
+            "the bound per node is a bound"
+        );
         hits += usize::from(mine > most - 1e-9);
         (got, in_order) = (got + mine, in_order + most);
         (best, volume) = (best + most_of_all, volume + by_volume);
@@ -69,21 +72,21 @@ fn small(kind: &Kind, worlds: u64) -> Row {
     Row::new(format!("packing, {}: 3 small nodes", kind.name), result, "")
 }
 
-/// The mean, and the worst.
+/// The mean and the worst.
 fn spread(shares: &[f64]) -> String {
     let mean = shares.iter().sum::<f64>() / shares.len() as f64;
     let worst = shares.iter().copied().fold(f64::INFINITY, f64::min);
     format!("{mean:.2} % (worst seed {worst:.2} %)")
 }
 
-/// What a world with these nodes starts is worth.
+/// The worth of what a world with these nodes starts.
 fn packed(family: &Family) -> f64 {
     let mut world = World::new(Settings::default());
     for (n, node) in (0u32..).zip(&family.nodes) {
         world.set_cluster(cluster(n, *node));
     }
     for (n, (priority, wants)) in (0u32..).zip(&family.requests) {
-        world.wait(&unit(n, *priority, *wants));
+        world.add_pending(&unit(n, *priority, *wants));
     }
     let starts = world.decide(Time(0), usize::MAX).starts;
     let started: HashSet<UnitId> = starts.iter().map(|start| start.unit).collect();

@@ -1,4 +1,4 @@
-//! How many decisions a second, by the wall time of whole runs.
+//! Decisions per second, by the wall time of whole runs.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::table::Row;
 pub(crate) fn rows(is_quick: bool) -> Vec<Row> {
     let runs = if is_quick { 1 } else { 7 };
     let requests = "5,000 nodes, 50,000 requests";
-    let preempt = "5,000 nodes full of 20,000 low, 5,000 high displace them";
+    let preempt = "5,000 nodes full of 20,000 low priorities, 5,000 high ones preempt them";
     vec![
         report(format!("{requests}, one by one"), "≥ 100,000/s", runs, one_by_one),
         report(format!("{requests}, all at once"), "≥ 100,000/s", runs, at_once),
@@ -20,7 +20,7 @@ pub(crate) fn rows(is_quick: bool) -> Vec<Row> {
     ]
 }
 
-/// Runs it a few times and shows how many decisions a second it made.
+/// Measures several runs and reports decisions per second.
 fn report(what: String, goal: &str, runs: usize, run: impl Fn() -> (usize, Duration)) -> Row {
     let rate = |(decisions, took): (usize, Duration)| decisions as f64 / took.as_secs_f64();
     let mut rates: Vec<f64> = (0..runs).map(|_| rate(run())).collect();
@@ -34,7 +34,7 @@ fn report(what: String, goal: &str, runs: usize, run: impl Fn() -> (usize, Durat
     Row::new(what, result, goal)
 }
 
-/// A world of clusters of one node each.
+/// A world of clusters with one node each.
 pub(crate) fn nodes(count: u32) -> World {
     let mut world = World::new(Settings::default());
     for n in 0..count {
@@ -55,7 +55,7 @@ fn one_by_one() -> (usize, Duration) {
     let begin = Instant::now();
     let mut started = 0;
     for unit in &units {
-        world.wait(unit);
+        world.add_pending(unit);
         started += world.decide(Time(0), 1000).starts.len();
     }
     let took = begin.elapsed();
@@ -67,7 +67,7 @@ fn at_once() -> (usize, Duration) {
     let (mut world, units) = (nodes(5000), requests());
     let begin = Instant::now();
     for unit in &units {
-        world.wait(unit);
+        world.add_pending(unit);
     }
     let started = world.decide(Time(0), usize::MAX).starts.len();
     let took = begin.elapsed();
@@ -75,13 +75,13 @@ fn at_once() -> (usize, Duration) {
     (started, took)
 }
 
-/// Four low ones on each node, with different priorities and ages, that leave no room.
+/// Four low-priority units on each node, with different priorities and ages, that fill it.
 fn full() -> World {
     let (mut world, mut random) = (nodes(5000), Random(8));
     for n in 0..20_000u32 {
         let low = unit(n, random.range(0, 9), [8000, 0, 32_000]);
         let place = Place { cluster: model::ClusterId(xid(n / 4)), node: "main".into() };
-        world.placed(&low, place, Time(random.range(0, 1_000_000)));
+        world.set_placed(&low, place, Time(random.range(0, 1_000_000)));
     }
     world.decide(Time(0), usize::MAX);
     world
@@ -98,11 +98,11 @@ fn preempting() -> (usize, Duration) {
     let begin = Instant::now();
     let mut served = 0;
     for unit in &units {
-        world.wait(unit);
+        world.add_pending(unit);
         served += world.decide(Time(2_000_000), 1000).reservations.len();
     }
     let took = begin.elapsed();
-    assert_eq!(served, 5000, "room is made for all");
+    assert_eq!(served, 5000, "all have victims");
     (served, took)
 }
 
@@ -111,11 +111,11 @@ fn preempt_and_start() -> (usize, Duration) {
     let begin = Instant::now();
     let mut started = 0;
     for unit in &units {
-        world.wait(unit);
+        world.add_pending(unit);
         let decided = world.decide(Time(2_000_000), 1000);
         started += decided.starts.len();
         for preemption in decided.preemptions {
-            world.gone(preemption.victim);
+            world.remove(preemption.victim);
         }
         started += world.decide(Time(2_000_000), 1000).starts.len();
     }

@@ -1,9 +1,9 @@
-//! The one table that all parts fill, in Markdown.
+//! The Markdown table of all parts.
 
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// A line of it.
+/// A row of the table.
 pub(crate) struct Row {
     what: String,
     result: String,
@@ -30,7 +30,7 @@ pub(crate) fn print(rows: &[Row]) {
     }
 }
 
-/// On what this was measured, and what else went on there.
+/// Prints the machine and its load.
 pub(crate) fn machine(load_before: &str) {
     let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
@@ -38,8 +38,8 @@ pub(crate) fn machine(load_before: &str) {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     println!(
         "\nOne thread on {name}, {cores} cores; load average {load_before} before, {} after. \
-         Times are wall time, and no sample is left out; disturbed are those during which another \
-         process got the core.",
+         Times are wall time, without removing outliers; samples are disturbed if another process \
+         got the core meanwhile.",
         load()
     );
 }
@@ -50,20 +50,20 @@ pub(crate) fn load() -> String {
     all.split(' ').next().unwrap_or("unknown").to_owned()
 }
 
-/// How often this thread had to leave its core to another so far.
+/// Number of involuntary context switches of this thread.
 fn interruptions() -> u64 {
     let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"));
     line.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
 }
 
-/// How long something took, and whether another process had the core meanwhile.
+/// A measured time, and whether another process got the core meanwhile.
 pub(crate) struct Sample {
     took: Duration,
     is_disturbed: bool,
 }
 
-/// Runs something and tells how long that took.
+/// Measures a function.
 pub(crate) fn sample<T>(run: impl FnOnce() -> T) -> (Sample, T) {
     let before = interruptions();
     let begin = Instant::now();
@@ -72,7 +72,7 @@ pub(crate) fn sample<T>(run: impl FnOnce() -> T) -> (Sample, T) {
     (Sample { took, is_disturbed: interruptions() != before }, result)
 }
 
-/// All samples of a time: the middle, the tail, and the worst. None is left out.
+/// Median, tail and maximum of all samples.
 pub(crate) fn spread(mut samples: Vec<Sample>) -> String {
     samples.sort_by_key(|sample| sample.took);
     let last = samples.len() - 1;

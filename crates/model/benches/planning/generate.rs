@@ -1,8 +1,8 @@
-//! Large templates, as their authors would write them.
+//! Generated large templates.
 
 use std::fmt::Write as _;
 
-/// Four layers of 150, each after all that are below: 600 nodes with 135,000 edges.
+/// Four layers of 150 resources, each depending on all lower layers: 600 nodes, 135,000 edges.
 pub(crate) fn dense() -> String {
     let mut text = head("dense");
     text.push_str("groups:\n");
@@ -22,8 +22,7 @@ pub(crate) fn dense() -> String {
     text
 }
 
-/// Five templates of 2,000 resources; each resource but the very first is after six others, and the
-/// templates after each other.
+/// Five templates of 2,000 resources; resources depend on six others, in the previous template.
 pub(crate) fn large() -> Vec<String> {
     (0..5).map(part).collect()
 }

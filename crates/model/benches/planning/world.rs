@@ -1,24 +1,24 @@
-//! What is there once everything was made.
+//! The existing state after everything was applied.
 
 use model::resource::Status;
 use model::template::{Act, Context, Existing, Expanded, fill};
 
-/// What exists, and what it gives.
+/// Existing resources and their outputs.
 pub(crate) struct World {
-    pub(crate) exists: Vec<Existing>,
+    pub(crate) existing: Vec<Existing>,
     pub(crate) context: Context,
 }
 
 impl World {
-    /// As after a plan for this was carried out.
-    pub(crate) fn of(wish: &Expanded) -> Self {
-        let mut context = Context { parameters: wish.parameters.clone(), ..Context::default() };
-        let mut exists = Vec::with_capacity(wish.nodes.len());
-        for node in &wish.nodes {
-            let applied = fill(node, &context).expect("what it uses is there");
+    /// The state after applying a plan for this desired state.
+    pub(crate) fn applied(desired: &Expanded) -> Self {
+        let mut context = Context { parameters: desired.parameters.clone(), ..Context::default() };
+        let mut existing = Vec::with_capacity(desired.nodes.len());
+        for node in &desired.nodes {
+            let applied = fill(node, &context).expect("dependencies are applied first");
             let outputs = crate::outputs(&node.name);
             context.outputs.insert(node.name.clone(), outputs.clone());
-            exists.push(Existing {
+            existing.push(Existing {
                 name: node.name.clone(),
                 executor: node.executor,
                 status: Status::Applied,
@@ -30,6 +30,6 @@ impl World {
                 is_begun: true,
             });
         }
-        Self { exists, context }
+        Self { existing, context }
     }
 }

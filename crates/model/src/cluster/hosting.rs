@@ -1,26 +1,26 @@
-//! What a foreign agent says of its cluster: is it ready, and what can it run?
+//! Reports of third-party agents: readiness and supported versions.
 
-use super::{Hosting, Offered};
-use crate::kind::by_numbers;
+use super::{Hosting, OperatorVersion};
+use crate::kind::compare_numerically;
 
-/// So many times in a row an agent must say that it is not ready before it is believed: one bad report
-/// does not take a cluster out.
+/// Consecutive not-ready reports after which an agent counts as not ready, so that a single bad
+/// report does not take a cluster out of service.
 pub const NOT_READY_LIMIT: u32 = 3;
 
-/// Is the agent ready, as it says itself?
+/// Readiness as reported by an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Readiness {
-    /// Yes.
+    /// Ready.
     Ready,
-    /// No, or it does not say.
+    /// Not ready, or not reported.
     NotReady,
-    /// It does not know: nothing follows.
+    /// Unknown to the agent: changes nothing.
     Unknown,
 }
 
-/// What the conditions of a report (type and status) say. Only the type `Ready`, spelt so, counts.
+/// Readiness by the conditions (type and status) of a report. Only the type `Ready` counts.
 pub fn readiness<'a>(conditions: impl IntoIterator<Item = (&'a str, &'a str)>) -> Readiness {
-    let ready = conditions.into_iter().find(|(about, _)| *about == "Ready");
+    let ready = conditions.into_iter().find(|(kind, _)| *kind == "Ready");
     match ready.map(|(_, status)| status) {
         Some("True" | "true") => Readiness::Ready,
         Some("Unknown") => Readiness::Unknown,
@@ -29,9 +29,9 @@ pub fn readiness<'a>(conditions: impl IntoIterator<Item = (&'a str, &'a str)>) -
 }
 
 impl Hosting {
-    /// Takes in what the agent says of itself.
-    pub fn hear(&mut self, said: Readiness) {
-        match said {
+    /// Applies a readiness report.
+    pub fn apply_readiness(&mut self, reported: Readiness) {
+        match reported {
             Readiness::Unknown => {}
             Readiness::Ready => (self.is_agent_ready, self.not_ready) = (true, 0),
             Readiness::NotReady => {
@@ -42,41 +42,41 @@ impl Hosting {
     }
 }
 
-/// What is wrong with a list of versions.
+/// Why a list of versions is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Misreport {
-    /// Something is missing.
-    #[error("a version, or one of its lists, is empty: {0}")]
+pub enum InvalidVersions {
+    /// A version or one of its lists is empty.
+    #[error("version {0:?} or one of its lists is empty")]
     Empty(String),
-    /// It can't be put in order.
-    #[error("the version {0:?} does not end like 0.26.0-4")]
+    /// The version can't be ordered.
+    #[error("version {0:?} must end with a number such as 0.26.0-4")]
     Malformed(String),
 }
 
-/// Versions oldest first, if each is complete and can be put in order.
+/// Sorts versions, oldest first, and rejects incomplete ones and those that can't be ordered.
 pub fn sorted_versions(
-    mut list: Vec<Offered>,
+    mut list: Vec<OperatorVersion>,
     with_protocols: bool,
-) -> Result<Vec<Offered>, Misreport> {
+) -> Result<Vec<OperatorVersion>, InvalidVersions> {
     for one in &mut list {
         let is_blank = |list: &[String]| list.is_empty() || list.iter().any(String::is_empty);
         if one.operator.is_empty()
             || is_blank(&one.services)
             || (with_protocols && is_blank(&one.protocols))
         {
-            return Err(Misreport::Empty(one.operator.clone()));
+            return Err(InvalidVersions::Empty(one.operator.clone()));
         }
-        one.services.sort_by(|a, b| by_numbers(a, b));
-        one.protocols.sort_by(|a, b| by_numbers(a, b));
+        one.services.sort_by(|a, b| compare_numerically(a, b));
+        one.protocols.sort_by(|a, b| compare_numerically(a, b));
     }
     if let Some(bad) = list.iter().find(|one| numbers(&one.operator).is_none()) {
-        return Err(Misreport::Malformed(bad.operator.clone()));
+        return Err(InvalidVersions::Malformed(bad.operator.clone()));
     }
     list.sort_by_key(|one| numbers(&one.operator));
     Ok(list)
 }
 
-/// The numbers that an operator's version ends with: `0.26.0-4`.
+/// The numbers at the end of an operator version: `0.26.0-4`.
 fn numbers(version: &str) -> Option<[u64; 4]> {
     let at = version.rfind(|c: char| !c.is_ascii_digit() && c != '.' && c != '-');
     let tail = &version[at.map_or(0, |at| at + 1)..];
@@ -92,14 +92,14 @@ fn numbers(version: &str) -> Option<[u64; 4]> {
 mod tests {
     use super::*;
 
-    fn offered(operator: &str) -> Offered {
+    fn offered(operator: &str) -> OperatorVersion {
         let services = ["3.10.0", "3.9.0"].map(str::to_owned).to_vec();
         let protocols = vec!["3.9".to_owned()];
-        Offered { operator: operator.into(), is_ready: true, services, protocols }
+        OperatorVersion { operator: operator.into(), is_ready: true, services, protocols }
     }
 
     #[test]
-    fn what_an_agent_says_of_itself() {
+    fn readiness_is_read_from_the_ready_condition() {
         use Readiness::*;
         for (conditions, expected) in [
             (&[("Ready", "True")][..], Ready),
@@ -115,10 +115,10 @@ mod tests {
     }
 
     #[test]
-    fn one_bad_report_does_not_take_a_cluster_out_and_three_do() {
+    fn three_consecutive_not_ready_reports_take_a_cluster_out() {
         use Readiness::*;
         let mut hosting = Hosting::default();
-        for (said, expected) in [
+        for (reported, expected) in [
             (NotReady, false),
             (Unknown, false),
             (Ready, true),
@@ -133,13 +133,13 @@ mod tests {
             (Unknown, false),
             (Ready, true),
         ] {
-            hosting.hear(said);
-            assert_eq!(hosting.is_agent_ready, expected, "{said:?}");
+            hosting.apply_readiness(reported);
+            assert_eq!(hosting.is_agent_ready, expected, "{reported:?}");
         }
     }
 
     #[test]
-    fn versions_are_put_in_order_by_their_numbers() {
+    fn versions_are_sorted_by_their_numbers() {
         let names = ["op.v0.26.0-10", "op.v0.26.0-4", "op.v0.9.0-1", "op.v1.0.0-0"];
         let sorted = sorted_versions(names.map(offered).to_vec(), true).unwrap();
         let found: Vec<&str> = sorted.iter().map(|one| &*one.operator).collect();
@@ -148,22 +148,22 @@ mod tests {
     }
 
     #[test]
-    fn versions_that_are_not_complete() {
+    fn incomplete_versions_are_rejected() {
         let mut blank = offered("");
         let empty = |list| sorted_versions(list, true);
-        assert!(matches!(empty(vec![blank.clone()]), Err(Misreport::Empty(_))));
-        blank = Offered { services: vec![], ..offered("op.v0.1.0-1") };
-        assert!(matches!(empty(vec![blank]), Err(Misreport::Empty(_))));
-        blank = Offered { services: vec![String::new()], ..offered("op.v0.1.0-1") };
-        assert!(matches!(empty(vec![blank]), Err(Misreport::Empty(_))));
-        blank = Offered { protocols: vec![], ..offered("op.v0.1.0-1") };
-        assert!(matches!(empty(vec![blank.clone()]), Err(Misreport::Empty(_))));
+        assert!(matches!(empty(vec![blank.clone()]), Err(InvalidVersions::Empty(_))));
+        blank = OperatorVersion { services: vec![], ..offered("op.v0.1.0-1") };
+        assert!(matches!(empty(vec![blank]), Err(InvalidVersions::Empty(_))));
+        blank = OperatorVersion { services: vec![String::new()], ..offered("op.v0.1.0-1") };
+        assert!(matches!(empty(vec![blank]), Err(InvalidVersions::Empty(_))));
+        blank = OperatorVersion { protocols: vec![], ..offered("op.v0.1.0-1") };
+        assert!(matches!(empty(vec![blank.clone()]), Err(InvalidVersions::Empty(_))));
         assert!(sorted_versions(vec![blank], false).is_ok());
         assert_eq!(sorted_versions(vec![], true), Ok(vec![]));
     }
 
     #[test]
-    fn versions_that_can_not_be_put_in_order() {
+    fn versions_that_cannot_be_ordered_are_rejected() {
         for (name, good) in [
             ("strimzi-cluster-operator.v0.26.0-4", true),
             ("0.26.0-4", true),

@@ -1,4 +1,4 @@
-//! Who makes a cluster and serves it, and what they have to be told for that.
+//! Cluster providers and their settings.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,17 +6,17 @@ use crate::invalid::Check;
 use crate::text_enum::text_enum;
 use crate::{Invalid, Resources, name};
 
-/// Who makes a cluster and serves it.
+/// The provider that creates and serves a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Provider {
-    /// The machine that the server runs on, through the agent inside the server.
+    /// The server's machine, through the local agent inside the server.
     Local,
-    /// Machines beside which somebody runs `paddock agent`.
+    /// Machines with a remote `paddock agent`.
     Agent,
-    /// A Kubernetes that there is: Paddock installs its agent there.
+    /// An existing Kubernetes cluster, where Paddock installs its agent.
     Kubernetes,
-    /// What a Terraform module makes.
+    /// A cluster created by a Terraform module.
     Terraform,
 }
 
@@ -28,59 +28,59 @@ text_enum!(Provider {
 });
 
 impl Provider {
-    /// Does it make something, which must be asked for and taken away again?
-    pub fn makes(self) -> bool {
+    /// Does it create objects that must be destroyed with the cluster?
+    pub fn provisions(self) -> bool {
         matches!(self, Provider::Kubernetes | Provider::Terraform)
     }
 }
 
-/// What a provider is told beside what every cluster has. Nothing of it is secret.
+/// Provider-specific settings. They contain no secrets.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Settings {
-    /// There is nothing to tell.
+    /// No settings.
     #[default]
     None,
-    /// Of a Kubernetes that there is.
+    /// Settings of an existing Kubernetes cluster.
     Kubernetes(Kubernetes),
-    /// Of what a Terraform module makes.
+    /// Settings of a Terraform module.
     Terraform(Terraform),
 }
 
-/// A Kubernetes that there is. Its kubeconfig is the secret [`KUBECONFIG`]; without one it is the
-/// Kubernetes that the server itself runs in.
+/// An existing Kubernetes cluster. Its kubeconfig is the secret [`KUBECONFIG`]; without one it is
+/// the cluster that the server runs in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Kubernetes {
-    /// Which context of the kubeconfig; its current one if none is named.
+    /// Context of the kubeconfig; defaults to the current one.
     pub context: Option<String>,
-    /// Where the agent and what it runs live.
+    /// Namespace of the agent and its workloads.
     pub namespace: String,
-    /// The most that what runs there may ask for together; as much as there is if nothing is said.
+    /// Limit on the sum of all requests; empty means the whole cluster.
     pub quota: Resources,
 }
 
-/// What a Terraform module makes. Variables that must not be seen are the secret [`VARIABLES`], its
-/// state is the secret [`STATE`].
+/// A cluster created by a Terraform module. Secret variables are in the secret [`VARIABLES`], the
+/// state is in the secret [`STATE`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Terraform {
-    /// The module: a folder in the server's directory of modules.
+    /// The module: a folder in the server's module directory.
     pub module: String,
     /// Its variables.
     #[serde(default)]
     pub variables: serde_json::Map<String, serde_json::Value>,
 }
 
-/// The secret of a cluster that says how its Kubernetes is reached.
+/// Secret with the kubeconfig of a cluster.
 pub const KUBECONFIG: &str = "kubeconfig";
-/// The secret of a cluster with credentials of registries, as in Docker's `config.json`.
+/// Secret with registry credentials in the format of Docker's `config.json`.
 pub const PULL_SECRET: &str = "pull_secret";
-/// The secret of a cluster with variables of its Terraform module, as a JSON object.
+/// Secret with variables of the Terraform module, as a JSON object.
 pub const VARIABLES: &str = "variables";
-/// The secret of a cluster with the state of its Terraform module.
+/// Secret with the state of the Terraform module.
 pub const STATE: &str = "state";
-/// The secret of a cluster that its agent signs in with.
+/// Secret with the token of the agent.
 pub const AGENT_TOKEN: &str = "agent_token";
 
 impl Default for Kubernetes {
@@ -90,7 +90,7 @@ impl Default for Kubernetes {
 }
 
 impl Settings {
-    /// Checks what a provider is told.
+    /// Checks the settings.
     pub fn check(&self) -> Result<(), Invalid> {
         let mut check = Check::default();
         match self {

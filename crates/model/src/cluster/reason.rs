@@ -2,39 +2,39 @@
 
 use super::Provider;
 use crate::Time;
-use crate::reason::{By, at, count, quoted, reason, requested, sentence};
+use crate::reason::{Requester, at, count, quoted, reason, requested, with_period};
 
 reason! {
     /// Why a cluster has its status.
     enum {
-        /// Its provider is at work.
-        #[error("{}", sentence(message))]
+        /// The provider is working.
+        #[error("{}", with_period(message))]
         Progressing {
-            /// What the provider said.
+            /// The provider's message.
             message: String,
         },
-        /// The agent and what it needs are being installed.
+        /// The agent and its prerequisites are being installed.
         #[error("Installing the agent.")]
         InstallingAgent,
-        /// Its agent has not sent its first heartbeat.
+        /// The agent has not sent its first heartbeat.
         #[error("{}", first_heartbeat(*provider))]
         AwaitingAgent {
-            /// The cluster's provider.
+            /// The provider.
             provider: Provider,
         },
-        /// Its third-party agent says that it is not ready.
+        /// The third-party agent reports that it is not ready.
         #[error("Agent reports that it is not ready.")]
         AgentNotReady,
-        /// Its agent sends no heartbeats any more.
+        /// The agent stopped sending heartbeats.
         #[error(
             "No heartbeat from the agent since {}. Check that the agent runs, reaches this server and has a valid token.",
             at(*since)
         )]
         AgentUnreachable {
-            /// When the last heartbeat came.
+            /// Time of the last heartbeat.
             since: Time,
         },
-        /// This server is not configured for its provider.
+        /// The provider is not configured on this server.
         #[error(
             "Provider {provider} is not configured on this server. Waiting for an administrator to configure it."
         )]
@@ -42,85 +42,85 @@ reason! {
             /// The provider.
             provider: Provider,
         },
-        /// Its provider does not answer for now.
+        /// The provider is temporarily unavailable.
         #[error("Provider is unavailable: {}. Retrying.", quoted(message))]
         BackendUnavailable {
-            /// What it said.
+            /// The provider's message.
             message: String,
         },
-        /// Its provider can't do it like this.
+        /// The provider refused the operation.
         #[error(
             "Provisioning failed: {}. Fix the cause and retry, or delete the cluster.",
             quoted(message)
         )]
         BackendRefused {
-            /// What it said.
+            /// The provider's message.
             message: String,
         },
-        /// A step took longer than it may.
+        /// A step exceeded its deadline.
         #[error("Provisioning timed out: {}. Fix the cause and retry, or delete the cluster.", quoted(&last.to_string()))]
         DeadlineExceeded {
-            /// The last reason before that.
+            /// The last reason before the timeout.
             last: Box<Reason>,
         },
-        /// A user requested that the provider's operation stops.
+        /// Cancellation of the provider's operation was requested.
         #[error("Cancelling the provider's operation.")]
         Cancelling,
-        /// The provider's operation can't be cancelled yet.
+        /// Cancelling the provider's operation failed.
         #[error("Cancelling failed: {}. Retrying.", quoted(message))]
         CancelFailed {
-            /// What the provider said.
+            /// The provider's message.
             message: String,
         },
         /// A user cancelled the provider's operation.
         #[error("Provisioning was cancelled. Retry, or delete the cluster.")]
         Cancelled,
-        /// What was installed on it differs and can't be repaired.
+        /// The installed agent has drifted and could not be repaired.
         #[error(
             "Repairing the installed agent failed: {}. The cluster still accepts workloads.",
             quoted(message)
         )]
         RepairFailed {
-            /// What its provider said.
+            /// The provider's message.
             message: String,
         },
-        /// Its provider can't destroy it.
+        /// The provider could not destroy the cluster.
         #[error(
-            "Destroying failed: {}. Fix the cause, or force the deletion and remove what is left by hand.",
+            "Destroying failed: {}. Fix the cause, or force the deletion and remove the remaining objects manually.",
             quoted(message)
         )]
         DestroyFailed {
-            /// What it said.
+            /// The provider's message.
             message: String,
         },
-        /// Its deletion was forced: what its provider created may remain.
-        #[error("Deletion forced: remove what is left by hand ({}).", quoted(message))]
+        /// Deletion was forced: objects of the provider may remain.
+        #[error("Deletion forced: the provider's objects may remain ({}). Remove them manually.", quoted(message))]
         LeftBehind {
-            /// Why its provider can't remove it.
+            /// Why the provider could not remove them.
             message: String,
         },
-        /// Its third-party agent reports less capacity than is in use.
+        /// The third-party agent reports less capacity than is in use.
         #[error("Agent reports less capacity than is in use: {}.", quoted(message))]
         CapacityInUse {
-            /// Which type of instance, and how much.
+            /// The instance type and the amounts.
             message: String,
         },
-        /// It accepts no new workloads, and those on it move elsewhere.
+        /// The cluster accepts no new workloads and its workloads are moved.
         #[error("{}", draining([*moving, *without_capacity, *pinned, *third_party]))]
         Draining {
-            /// How many deployments move.
+            /// Number of deployments that are moving.
             moving: u64,
-            /// How many find no capacity elsewhere.
+            /// Number of deployments without capacity elsewhere.
             without_capacity: u64,
-            /// How many are pinned to it.
+            /// Number of deployments pinned to the cluster.
             pinned: u64,
-            /// How many its third-party agent runs.
+            /// Number of deployments that the third-party agent runs.
             third_party: u64,
         },
-        /// No workload is left on it.
+        /// No workload is left on the cluster.
         #[error("Drained: no workload is left. Delete the cluster or end the drain.")]
         Drained,
-        /// Its pool has one cluster too many: it was empty.
+        /// Its pool scaled down, because the cluster was empty.
         #[error("Pool {pool} scales down: the cluster was empty.")]
         ScaledDown {
             /// The pool.
@@ -129,11 +129,11 @@ reason! {
         /// A retry was requested.
         #[error("Retry requested.")]
         RetryRequested,
-        /// Its deletion was requested.
+        /// Deletion was requested.
         #[error("{}", requested("Deletion", by.as_ref()))]
         DeletionRequested {
-            /// Who, if that is known.
-            by: Option<By>,
+            /// The requester, if known.
+            by: Option<Requester>,
         },
     }
 }
@@ -149,13 +149,13 @@ fn first_heartbeat(provider: Provider) -> &'static str {
 }
 
 fn draining(numbers: [u64; 4]) -> String {
-    let words =
+    let labels =
         ["moving", "without capacity elsewhere", "pinned here", "run by its third-party agent"];
     let parts: Vec<String> = numbers
         .into_iter()
-        .zip(words)
+        .zip(labels)
         .filter(|(number, _)| *number > 0)
-        .map(|(number, words)| format!("{} {words}", count(number, "deployment")))
+        .map(|(number, label)| format!("{} {label}", count(number, "deployment")))
         .collect();
     if parts.is_empty() {
         return "Draining: accepts no new workloads.".to_owned();

@@ -1,107 +1,111 @@
-//! What the cluster worker does next, and how long it listens for an agent.
+//! Reconciliation steps of clusters, and heartbeat timeouts of agents.
 
 use std::time::Duration;
 
 use super::{Cluster, Provider, Reason, Status};
 use crate::Time;
 
-/// What the cluster worker does next.
+/// The next reconciliation step of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// Move on, with this reason.
-    Move(Status, Reason),
-    /// Ask who makes it. What comes of that decides where it goes.
-    Ask(Ask),
-    /// Nothing is left: mark it deleted.
+    /// Change the status, with this reason.
+    Transition(Status, Reason),
+    /// Call the provider. The outcome decides the next status.
+    Call(ProviderOperation),
+    /// Mark the cluster deleted: nothing is left of it.
     Delete,
-    /// Nothing, until the agent speaks; nobody says when it does.
-    Await,
-    /// Nothing, until then at the latest.
-    Until(Time),
-    /// What was on it may run elsewhere.
-    GiveUp,
-    /// Nothing, until something changes.
-    Rest,
+    /// Wait for the local agent, whose heartbeat wakes no worker.
+    AwaitLocalAgent,
+    /// Wait until this time at the latest.
+    WaitUntil(Time),
+    /// Evict its workloads.
+    Evict,
+    /// Wait for a change.
+    Idle,
 }
 
-/// What is asked of who makes a cluster.
+/// An operation of a cluster's provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ask {
-    /// Make it.
+pub enum ProviderOperation {
+    /// Create the cluster.
     Create,
-    /// Is it there?
+    /// Query whether it exists.
     Status,
-    /// Have it be able to host.
-    Prepare,
-    /// Take it away.
-    Remove,
+    /// Install the agent and its prerequisites.
+    InstallAgent,
+    /// Destroy the cluster.
+    Destroy,
 }
 
-/// What is known of a cluster's agent.
+/// Heartbeat state of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Voice {
-    /// It has not spoken yet.
-    Unheard,
-    /// It speaks. If there is a time, it is silent from then on unless it speaks again.
-    Speaks(Option<Time>),
-    /// It was last heard then, and has been silent for longer than it may be.
-    Silent(Time),
+pub enum Heartbeat {
+    /// No heartbeat yet.
+    Never,
+    /// Alive; from the given time on it is overdue unless another heartbeat arrives.
+    Alive(Option<Time>),
+    /// Overdue; the last heartbeat came at this time.
+    Overdue(Time),
 }
 
-/// How long agents may be silent.
+/// Heartbeat timeouts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patience {
-    /// After this their cluster is unreachable.
-    pub silence: Duration,
-    /// After this, counted from there, what was on it is given up; never if there is none.
-    pub grace: Option<Duration>,
+pub struct HeartbeatTimeouts {
+    /// Time without a heartbeat after which a cluster is unreachable.
+    pub unreachable_after: Duration,
+    /// Time after which an unreachable cluster's workloads are evicted; none means never.
+    pub evict_after: Option<Duration>,
 }
 
-impl Default for Patience {
+impl Default for HeartbeatTimeouts {
     fn default() -> Self {
-        Self { silence: Duration::from_secs(30), grace: Some(Duration::from_mins(5)) }
+        Self {
+            unreachable_after: Duration::from_secs(30),
+            evict_after: Some(Duration::from_mins(5)),
+        }
     }
 }
 
-impl Patience {
-    /// How often an agent shall speak, so that a few lost words do not matter.
-    pub fn beat(&self) -> Duration {
-        self.silence / 6
+impl HeartbeatTimeouts {
+    /// Heartbeat interval, short enough that a few lost heartbeats do not matter.
+    pub fn interval(&self) -> Duration {
+        self.unreachable_after / 6
     }
 
-    /// What is known of an agent that was last heard then. Who listens since `since` only does not
-    /// take for silence what it could not hear.
-    pub fn voice(&self, heard_at: Option<Time>, since: Time, now: Time) -> Voice {
-        let Some(heard_at) = heard_at else { return Voice::Unheard };
-        let until = heard_at.max(since) + self.silence;
-        if now < until { Voice::Speaks(Some(until)) } else { Voice::Silent(heard_at) }
+    /// The heartbeat state of an agent. Time before `since`, when this server started listening,
+    /// does not count as overdue.
+    pub fn heartbeat(&self, heard_at: Option<Time>, since: Time, now: Time) -> Heartbeat {
+        let Some(heard_at) = heard_at else { return Heartbeat::Never };
+        let until = heard_at.max(since) + self.unreachable_after;
+        if now < until { Heartbeat::Alive(Some(until)) } else { Heartbeat::Overdue(heard_at) }
     }
 
     /// The next step of a cluster.
-    pub fn next_step(&self, cluster: &Cluster, agent: Voice, now: Time) -> Step {
-        let is_lost = cluster.status == Status::Unreachable && matches!(agent, Voice::Silent(_));
-        if !is_lost {
-            return of_its_word(cluster, agent)
+    pub fn next_step(&self, cluster: &Cluster, agent: Heartbeat, now: Time) -> Step {
+        let is_unreachable =
+            cluster.status == Status::Unreachable && matches!(agent, Heartbeat::Overdue(_));
+        if !is_unreachable {
+            return not_ready_step(cluster, agent)
                 .unwrap_or_else(|| next_step(cluster.provider, cluster.status, agent));
         }
-        match self.grace.zip(cluster.unreachable_at) {
-            None => Step::Rest,
-            Some((grace, at)) if now < at + grace => Step::Until(at + grace),
-            Some(_) => Step::GiveUp,
+        match self.evict_after.zip(cluster.unreachable_at) {
+            None => Step::Idle,
+            Some((grace, at)) if now < at + grace => Step::WaitUntil(at + grace),
+            Some(_) => Step::Evict,
         }
     }
 }
 
 impl Cluster {
-    /// When it must have moved on; never if it may stay, or waits for a person.
+    /// The deadline of the current status; none if it may last.
     pub fn deadline(&self) -> Option<Time> {
-        patience(self.provider, self.status).map(|long| self.status_since + long)
+        timeout(self.provider, self.status).map(|long| self.status_since + long)
     }
 }
 
-/// How long a cluster may take for one step before it has failed.
-fn patience(provider: Provider, status: Status) -> Option<Duration> {
-    if !provider.makes() {
+/// Timeout of a provisioning status.
+fn timeout(provider: Provider, status: Status) -> Option<Duration> {
+    if !provider.provisions() {
         return None;
     }
     match (provider, status) {
@@ -114,74 +118,82 @@ fn patience(provider: Provider, status: Status) -> Option<Duration> {
     }
 }
 
-/// The step of a cluster whose agent speaks as the fleet managers' do and says that it is not ready.
-fn of_its_word(cluster: &Cluster, agent: Voice) -> Option<Step> {
+/// The step of a cluster whose third-party agent reports that it is not ready.
+fn not_ready_step(cluster: &Cluster, agent: Heartbeat) -> Option<Step> {
     let hosting = &cluster.hosting;
-    if !hosting.is_foreign || hosting.is_agent_ready || !matches!(agent, Voice::Speaks(_)) {
+    if !hosting.is_foreign || hosting.is_agent_ready || !matches!(agent, Heartbeat::Alive(_)) {
         return None;
     }
     match cluster.status {
-        Status::Ready => Some(Step::Move(Status::WaitingForAgent, Reason::AgentNotReady)),
-        Status::WaitingForAgent => Some(Step::Rest),
+        Status::Ready => Some(Step::Transition(Status::WaitingForAgent, Reason::AgentNotReady)),
+        Status::WaitingForAgent => Some(Step::Idle),
         _ => None,
     }
 }
 
-/// The next step of a cluster that is not lost.
-pub fn next_step(provider: Provider, status: Status, agent: Voice) -> Step {
-    let step = if provider.makes() { of_what_is_made(status, agent) } else { None };
-    step.unwrap_or_else(|| of_what_there_is(provider, status, agent))
+/// The next step of a cluster that is not past its grace period.
+pub fn next_step(provider: Provider, status: Status, agent: Heartbeat) -> Step {
+    let step = if provider.provisions() { provider_step(status, agent) } else { None };
+    step.unwrap_or_else(|| agent_step(provider, status, agent))
 }
 
-/// The step of a cluster that its provider makes, where it is the provider's.
-fn of_what_is_made(status: Status, agent: Voice) -> Option<Step> {
-    let speaks = matches!(agent, Voice::Speaks(_));
+/// The step of a cluster that its provider creates, if the provider has to act.
+fn provider_step(status: Status, agent: Heartbeat) -> Option<Step> {
+    let is_alive = matches!(agent, Heartbeat::Alive(_));
     match status {
-        Status::Accepted => Some(Step::Ask(Ask::Create)),
-        Status::Provisioning => Some(Step::Ask(Ask::Status)),
-        Status::Provisioned => Some(Step::Ask(Ask::Prepare)),
-        // That the agent does not speak may have a reason, and the provider may know it.
-        Status::WaitingForAgent if !speaks => Some(Step::Ask(Ask::Prepare)),
-        Status::Deprovisioning => Some(Step::Ask(Ask::Remove)),
+        Status::Accepted => Some(Step::Call(ProviderOperation::Create)),
+        Status::Provisioning => Some(Step::Call(ProviderOperation::Status)),
+        Status::Provisioned => Some(Step::Call(ProviderOperation::InstallAgent)),
+        // The provider may know why the agent sends no heartbeat.
+        Status::WaitingForAgent if !is_alive => Some(Step::Call(ProviderOperation::InstallAgent)),
+        Status::Deprovisioning => Some(Step::Call(ProviderOperation::Destroy)),
         _ => None,
     }
 }
 
-/// The step of a cluster that needs only an agent to be heard.
-fn of_what_there_is(provider: Provider, status: Status, agent: Voice) -> Step {
+/// The step of a cluster that depends only on its agent.
+fn agent_step(provider: Provider, status: Status, agent: Heartbeat) -> Step {
     let is_local = provider == Provider::Local;
-    let to = |status| Step::Move(status, Reason::AsExpected);
+    let to = |status| Step::Transition(status, Reason::AsExpected);
     match (status, agent) {
         (Status::Accepted, _) => to(Status::Provisioning),
         (Status::Provisioning, _) => to(Status::Provisioned),
         (Status::Provisioned, _) => {
-            Step::Move(Status::WaitingForAgent, Reason::AwaitingAgent { provider })
+            Step::Transition(Status::WaitingForAgent, Reason::AwaitingAgent { provider })
         }
-        (Status::Ready, Voice::Unheard) if !is_local => {
-            Step::Move(Status::WaitingForAgent, Reason::AwaitingAgent { provider })
+        (Status::Ready, Heartbeat::Never) if !is_local => {
+            Step::Transition(Status::WaitingForAgent, Reason::AwaitingAgent { provider })
         }
-        (Status::WaitingForAgent | Status::Unreachable, Voice::Speaks(_)) => to(Status::Ready),
-        (Status::WaitingForAgent, _) if is_local => Step::Await,
-        (Status::Ready, Voice::Silent(since)) if !is_local => {
-            Step::Move(Status::Unreachable, Reason::AgentUnreachable { since })
+        (Status::WaitingForAgent | Status::Unreachable, Heartbeat::Alive(_)) => to(Status::Ready),
+        (Status::WaitingForAgent, _) if is_local => Step::AwaitLocalAgent,
+        (Status::Ready, Heartbeat::Overdue(since)) if !is_local => {
+            Step::Transition(Status::Unreachable, Reason::AgentUnreachable { since })
         }
-        (Status::Ready, Voice::Speaks(Some(until))) if !is_local => Step::Until(until),
+        (Status::Ready, Heartbeat::Alive(Some(until))) if !is_local => Step::WaitUntil(until),
         (Status::Deprovisioning, _) => to(Status::Cleanup),
         (Status::Cleanup, _) => Step::Delete,
         (Status::WaitingForAgent | Status::Ready | Status::Unreachable | Status::Failed, _) => {
-            Step::Rest
+            Step::Idle
         }
     }
 }
 
-/// Where a cluster goes when an operation is done, and why; nowhere after a repair.
-pub fn done(status: Status, ask: Ask, provider: Provider) -> Option<(Status, Reason)> {
+/// The next status after a completed operation; none after a repair.
+pub fn status_after(
+    status: Status,
+    ask: ProviderOperation,
+    provider: Provider,
+) -> Option<(Status, Reason)> {
     match (status, ask) {
-        (Status::Provisioning, Ask::Status) => Some((Status::Provisioned, Reason::InstallingAgent)),
-        (Status::Provisioned, Ask::Prepare) => {
+        (Status::Provisioning, ProviderOperation::Status) => {
+            Some((Status::Provisioned, Reason::InstallingAgent))
+        }
+        (Status::Provisioned, ProviderOperation::InstallAgent) => {
             Some((Status::WaitingForAgent, Reason::AwaitingAgent { provider }))
         }
-        (Status::Deprovisioning, Ask::Remove) => Some((Status::Cleanup, Reason::AsExpected)),
+        (Status::Deprovisioning, ProviderOperation::Destroy) => {
+            Some((Status::Cleanup, Reason::AsExpected))
+        }
         _ => None,
     }
 }
@@ -196,16 +208,21 @@ mod tests {
 
     const NOON: Time = Time(1_000_000_000_000_000);
 
-    fn voices() -> [Voice; 4] {
-        [Voice::Unheard, Voice::Speaks(None), Voice::Speaks(Some(NOON)), Voice::Silent(NOON)]
+    fn voices() -> [Heartbeat; 4] {
+        [
+            Heartbeat::Never,
+            Heartbeat::Alive(None),
+            Heartbeat::Alive(Some(NOON)),
+            Heartbeat::Overdue(NOON),
+        ]
     }
 
     #[test]
-    fn every_step_of_the_worker_is_one_of_the_lifecycle() {
+    fn every_step_is_an_allowed_transition() {
         for &provider in Provider::ALL {
             for &status in Status::ALL {
                 for agent in voices() {
-                    if let Step::Move(next, _) = next_step(provider, status, agent) {
+                    if let Step::Transition(next, _) = next_step(provider, status, agent) {
                         assert!(status.may_become(next), "{status} to {next}");
                     }
                 }
@@ -214,12 +231,12 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_comes_to_rest_whatever_it_hears() {
+    fn steps_terminate_for_every_heartbeat_state() {
         for &provider in Provider::ALL {
             for &first in Status::ALL {
                 for agent in voices() {
                     let (mut status, mut steps) = (first, 0);
-                    while let Step::Move(next, _) = next_step(provider, status, agent) {
+                    while let Step::Transition(next, _) = next_step(provider, status, agent) {
                         (status, steps) = (next, steps + 1);
                         assert!(steps < 9, "{provider} {first} {agent:?}");
                     }
@@ -229,85 +246,100 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_is_asked_for_until_it_is_done() {
+    fn provider_is_called_until_the_cluster_is_prepared() {
         let mut status = Status::Accepted;
-        let mut way = Vec::new();
+        let mut calls = Vec::new();
         loop {
-            let ask = match next_step(Provider::Kubernetes, status, Voice::Unheard) {
-                Step::Ask(ask) => ask,
+            let ask = match next_step(Provider::Kubernetes, status, Heartbeat::Never) {
+                Step::Call(ask) => ask,
                 other => panic!("{status}: {other:?}"),
             };
-            way.push(ask);
-            // Asking to make it begins the way; the answers take it further.
+            calls.push(ask);
+            // The worker moves on when it calls `create`, and later by the provider's answers.
             let next = match ask {
-                Ask::Create => Some((Status::Provisioning, Reason::AsExpected)),
-                _ => done(status, ask, Provider::Kubernetes),
+                ProviderOperation::Create => Some((Status::Provisioning, Reason::AsExpected)),
+                _ => status_after(status, ask, Provider::Kubernetes),
             };
             let Some((next, _)) = next else { break };
             assert!(status.may_become(next), "{status} to {next}");
             status = next;
         }
-        assert_eq!(way, [Ask::Create, Ask::Status, Ask::Prepare, Ask::Prepare]);
+        assert_eq!(
+            calls,
+            [
+                ProviderOperation::Create,
+                ProviderOperation::Status,
+                ProviderOperation::InstallAgent,
+                ProviderOperation::InstallAgent
+            ]
+        );
         assert_eq!(status, Status::WaitingForAgent);
-        let heard = next_step(Provider::Kubernetes, status, Voice::Speaks(None));
-        assert!(matches!(heard, Step::Move(Status::Ready, _)), "{heard:?}");
-        let leaving = next_step(Provider::Terraform, Status::Deprovisioning, Voice::Unheard);
-        assert_eq!(leaving, Step::Ask(Ask::Remove));
+        let step = next_step(Provider::Kubernetes, status, Heartbeat::Alive(None));
+        assert!(matches!(step, Step::Transition(Status::Ready, _)), "{step:?}");
+        let leaving = next_step(Provider::Terraform, Status::Deprovisioning, Heartbeat::Never);
+        assert_eq!(leaving, Step::Call(ProviderOperation::Destroy));
     }
 
     #[test]
-    fn what_is_made_must_be_done_some_day_and_who_waits_for_a_person_may_wait() {
+    fn only_provisioning_by_a_provider_has_a_deadline() {
         for &provider in Provider::ALL {
             for &status in Status::ALL {
-                let deadline = Cluster { provider, status, ..lost() }.deadline();
-                let is_on_its_way = matches!(
+                let deadline = Cluster { provider, status, ..unreachable() }.deadline();
+                let is_provisioning = matches!(
                     status,
                     Status::Accepted
                         | Status::Provisioning
                         | Status::Provisioned
                         | Status::WaitingForAgent
                 );
-                assert_eq!(deadline.is_some(), provider.makes() && is_on_its_way, "{status}");
+                assert_eq!(
+                    deadline.is_some(),
+                    provider.provisions() && is_provisioning,
+                    "{status}"
+                );
             }
         }
     }
 
     #[test]
-    fn silence_is_counted_from_when_one_could_have_heard() {
-        let patience = Patience::default();
+    fn heartbeat_timeout_starts_when_the_server_listens() {
+        let timeouts = HeartbeatTimeouts::default();
         let (secs, at) = (Duration::from_secs, |s| NOON + Duration::from_secs(s));
-        assert_eq!(patience.voice(None, NOON, at(99)), Voice::Unheard);
-        let speaks = Voice::Speaks(Some(NOON + patience.silence));
-        assert_eq!(patience.voice(Some(NOON), NOON - secs(9), at(29)), speaks);
-        assert_eq!(patience.voice(Some(NOON), NOON - secs(9), at(30)), Voice::Silent(NOON));
-        // A server that was away for an hour gives its agents time to come back.
+        assert_eq!(timeouts.heartbeat(None, NOON, at(99)), Heartbeat::Never);
+        let alive = Heartbeat::Alive(Some(NOON + timeouts.unreachable_after));
+        assert_eq!(timeouts.heartbeat(Some(NOON), NOON - secs(9), at(29)), alive);
+        assert_eq!(
+            timeouts.heartbeat(Some(NOON), NOON - secs(9), at(30)),
+            Heartbeat::Overdue(NOON)
+        );
+        // A server that was down for an hour gives agents time to reconnect.
         let later = at(3600);
-        assert!(matches!(patience.voice(Some(NOON), later, later), Voice::Speaks(_)));
+        assert!(matches!(timeouts.heartbeat(Some(NOON), later, later), Heartbeat::Alive(_)));
     }
 
     #[test]
-    fn what_was_on_a_lost_cluster_is_given_up_after_the_grace() {
-        let mut cluster = lost();
-        let patience = Patience::default();
-        let step = |patience: Patience, cluster: &Cluster, voice, secs| {
-            patience.next_step(cluster, voice, NOON + Duration::from_secs(secs))
+    fn workloads_of_an_unreachable_cluster_are_evicted_after_the_grace_period() {
+        let mut cluster = unreachable();
+        let timeouts = HeartbeatTimeouts::default();
+        let step = |timeouts: HeartbeatTimeouts, cluster: &Cluster, voice, secs| {
+            timeouts.next_step(cluster, voice, NOON + Duration::from_secs(secs))
         };
         let end = NOON + Duration::from_mins(5);
-        let silent = Voice::Silent(NOON);
-        assert_eq!(step(patience, &cluster, silent, 299), Step::Until(end));
-        assert_eq!(step(patience, &cluster, silent, 300), Step::GiveUp);
-        let never = Patience { grace: None, ..patience };
-        assert_eq!(step(never, &cluster, silent, 999_999), Step::Rest);
-        let back = step(patience, &cluster, Voice::Speaks(Some(end)), 999);
-        assert!(matches!(back, Step::Move(Status::Ready, _)), "{back:?}");
+        let silent = Heartbeat::Overdue(NOON);
+        assert_eq!(step(timeouts, &cluster, silent, 299), Step::WaitUntil(end));
+        assert_eq!(step(timeouts, &cluster, silent, 300), Step::Evict);
+        let never = HeartbeatTimeouts { evict_after: None, ..timeouts };
+        assert_eq!(step(never, &cluster, silent, 999_999), Step::Idle);
+        let back = step(timeouts, &cluster, Heartbeat::Alive(Some(end)), 999);
+        assert!(matches!(back, Step::Transition(Status::Ready, _)), "{back:?}");
         cluster.status = Status::Deprovisioning;
-        let out = step(patience, &cluster, silent, 999);
-        assert!(matches!(out, Step::Move(Status::Cleanup, _)), "{out:?}");
+        let out = step(timeouts, &cluster, silent, 999);
+        assert!(matches!(out, Step::Transition(Status::Cleanup, _)), "{out:?}");
     }
 
     #[test]
-    fn a_foreign_agent_is_believed_when_it_says_that_it_is_not_ready() {
-        let speaks = Voice::Speaks(Some(NOON));
+    fn not_ready_report_of_a_third_party_agent_is_honoured() {
+        let alive = Heartbeat::Alive(Some(NOON));
         for (status, is_ready, expected) in [
             (Status::WaitingForAgent, false, None),
             (Status::WaitingForAgent, true, Some(Status::Ready)),
@@ -319,16 +351,16 @@ mod tests {
         ] {
             let hosting =
                 Hosting { is_foreign: true, is_agent_ready: is_ready, ..Hosting::default() };
-            let cluster = Cluster { status, hosting, ..lost() };
-            let to = match Patience::default().next_step(&cluster, speaks, NOON) {
-                Step::Move(to, _) => Some(to),
+            let cluster = Cluster { status, hosting, ..unreachable() };
+            let to = match HeartbeatTimeouts::default().next_step(&cluster, alive, NOON) {
+                Step::Transition(to, _) => Some(to),
                 _ => None,
             };
             assert_eq!(to, expected, "{status} {is_ready}");
         }
     }
 
-    fn lost() -> Cluster {
+    fn unreachable() -> Cluster {
         Cluster {
             id: ClusterId(crate::Xid::new(1, [0; 5], 0)),
             organization_id: None,

@@ -2,16 +2,18 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::reason::{By, Who, and_some, at, bytes, count, on, quoted, reason, requested, span};
+use crate::reason::{
+    Requester, Workload, and_some, at, bytes, count, on, quoted, reason, requested, span,
+};
 use crate::{Resources, Time, cluster};
 
 reason! {
     /// Why a deployment or a replica has its status.
     enum {
-        /// Placement has not looked at it yet.
+        /// Not examined by the scheduler yet.
         #[error("Waiting for placement.")]
         AwaitingPlacement,
-        /// Capacity is short for now.
+        /// Free capacity is insufficient.
         #[error(
             "Waiting for capacity{}: needs {needs}{}.{}",
             on(cluster.as_ref()),
@@ -19,15 +21,15 @@ reason! {
             start(*estimated_start)
         )]
         InsufficientCapacity {
-            /// What one replica requests.
+            /// Requested resources of one replica.
             needs: Resources,
-            /// The cluster that it is pinned to.
+            /// The cluster it is pinned to.
             cluster: Option<String>,
             /// The nearest node.
             node: Option<String>,
-            /// What the nearest node lacks; empty if not known.
+            /// The shortage on the nearest node; empty if unknown.
             missing: Resources,
-            /// When it can start if everything ends as planned.
+            /// Estimated start if all workloads end as planned.
             estimated_start: Option<Time>,
         },
         /// Capacity is free, but reserved for workloads ahead in the queue.
@@ -36,32 +38,32 @@ reason! {
             on(cluster.as_ref())
         )]
         CapacityReserved {
-            /// What one replica requests.
+            /// Requested resources of one replica.
             needs: Resources,
-            /// The cluster that it is pinned to.
+            /// The cluster it is pinned to.
             cluster: Option<String>,
         },
-        /// No node that it may use is large enough, even when empty.
+        /// No usable node is large enough, even when empty.
         #[error(
             "Cannot be placed{}: needs {needs}; {}. Request less or add a larger node.",
             on(cluster.as_ref()),
             too_large(missing)
         )]
         ExceedsCapacity {
-            /// What one replica requests.
+            /// Requested resources of one replica.
             needs: Resources,
-            /// The cluster that it is pinned to.
+            /// The cluster it is pinned to.
             cluster: Option<String>,
-            /// How much more that is than the cluster has; empty if not known.
+            /// By how much the request exceeds the cluster; empty if unknown.
             missing: Resources,
         },
-        /// No node has the labels that it requires.
+        /// No node matches the node selector.
         #[error("Cannot be placed{}: no node matches its node selector. Change `node_selector` or label a node.", on(cluster.as_ref()))]
         NoMatchingNode {
-            /// The cluster that it is pinned to.
+            /// The cluster it is pinned to.
             cluster: Option<String>,
         },
-        /// The cluster that it is pinned to is not ready.
+        /// The cluster it is pinned to is not ready.
         #[error("Waiting for cluster {cluster} to become ready: it is {status}.")]
         ClusterNotReady {
             /// The cluster.
@@ -72,28 +74,28 @@ reason! {
         /// Preemption victims are stopping.
         #[error("Waiting for lower-priority workloads{} to stop.", on(cluster.as_ref()))]
         AwaitingPreemption {
-            /// The cluster that it is pinned to.
+            /// The cluster it is pinned to.
             cluster: Option<String>,
         },
-        /// Its organization has preempted as often as it may.
+        /// The preemption budget of its organization is used up.
         #[error(
             "Waiting for capacity{}: its organization used its {limit} preemptions of the last hour. Starts when capacity is free or the hour has passed.",
             on(cluster.as_ref())
         )]
         PreemptionBudgetExceeded {
-            /// How many preemptions an hour may have.
+            /// Preemptions allowed per hour.
             limit: u64,
-            /// The cluster that it is pinned to.
+            /// The cluster it is pinned to.
             cluster: Option<String>,
         },
-        /// A workload of higher priority has its capacity now.
+        /// Preempted by a workload of higher priority.
         #[error("Preempted by {by}. Restarts when {needs} is free{}.", on(cluster.as_ref()))]
         Preempted {
-            /// By which workload.
-            by: Who,
-            /// What one replica requests.
+            /// The preempting workload.
+            by: Workload,
+            /// Requested resources of one replica.
             needs: Resources,
-            /// The cluster that it is pinned to.
+            /// The cluster it is pinned to.
             cluster: Option<String>,
         },
         /// Its cluster is being drained.
@@ -102,72 +104,72 @@ reason! {
             /// The cluster.
             cluster: String,
         },
-        /// It was evicted from a cluster that is unreachable.
+        /// Evicted from an unreachable cluster.
         #[error("Evicted: cluster {cluster} is unreachable. Waiting for capacity elsewhere.")]
         Evicted {
             /// The cluster.
             cluster: String,
         },
-        /// Its cluster is unreachable, so that its status may be outdated.
+        /// Its cluster is unreachable, so its status may be outdated.
         #[error("{}", outdated(*since, last))]
         ClusterUnreachable {
-            /// When the cluster's agent last sent a heartbeat.
+            /// Time of the agent's last heartbeat.
             since: Option<Time>,
             /// The last known reason.
             last: Box<Reason>,
         },
-        /// It has capacity; its agent has not started it yet.
+        /// Placed, but not started by the agent yet.
         #[error("Placed on {}.", clusters.join(" and "))]
         Placed {
-            /// On which clusters.
+            /// The clusters.
             clusters: Vec<String>,
         },
-        /// It has no image: it only reserves capacity.
+        /// Without an image: only reserves capacity.
         #[error("Reserves capacity{}; runs no container.", on(cluster.as_ref()))]
         ReservesCapacity {
-            /// On which cluster.
+            /// The cluster.
             cluster: Option<String>,
         },
-        /// Its agent has not answered yet.
-        #[error("Waiting for the agent to start it.")]
+        /// The agent has not reported yet.
+        #[error("Waiting for the agent to start the container.")]
         AwaitingAgent,
         /// Its instance is being suspended.
         #[error("Stopping: its instance is being suspended.")]
         Suspending,
-        /// Its container ended and is restarted.
+        /// The container ended and is being restarted.
         #[error("{}", restarting(last, *retry_in_ms, *restarts))]
         CrashLoopBackOff {
-            /// How it ended.
+            /// How the container ended.
             last: Box<Reason>,
-            /// After which pause it is restarted.
+            /// Delay before the restart.
             retry_in_ms: Option<u64>,
-            /// How many restarts there were.
+            /// Number of restarts.
             restarts: Option<u32>,
         },
-        /// Its container exited.
+        /// The container exited.
         #[error("{}", exited(*exit_code, signal.as_ref(), *oom_limit_bytes))]
         Exited {
-            /// The exit code, if it is known.
+            /// The exit code, if known.
             exit_code: Option<i32>,
             /// The signal that ended it, such as `9 (SIGKILL)`.
             signal: Option<String>,
             /// The memory limit, if one of its processes was OOM-killed before.
             oom_limit_bytes: Option<i64>,
         },
-        /// Its container used more memory than there was.
+        /// The container was killed for lack of memory.
         #[error("{}", oom_killed(*limit_bytes))]
         OOMKilled {
-            /// Its memory limit; none if the node ran out of memory.
+            /// The memory limit; none if the node ran out of memory.
             limit_bytes: Option<i64>,
         },
-        /// Its image can't be had.
+        /// The image could not be pulled.
         #[error("Image pull failed: {image}: {}.{}", quoted(message), pull_advice(*cause, *is_retried))]
         ImagePullFailed {
             /// The image.
             image: String,
-            /// What kept it.
+            /// The cause.
             cause: Pull,
-            /// What the registry or the runtime said.
+            /// Message of the registry or the runtime.
             message: String,
             /// Is the pull retried?
             is_retried: bool,
@@ -184,16 +186,16 @@ reason! {
             /// The command.
             command: String,
         },
-        /// A port can't be published.
-        #[error("Publishing a port failed: {}.", quoted(message))]
+        /// A port could not be published.
+        #[error("Publishing a port failed: {}. Free the port or change `ports`.", quoted(message))]
         PortUnavailable {
-            /// What the runtime said.
+            /// Message of the runtime.
             message: String,
         },
-        /// The container can't be started for another cause.
+        /// The container could not be started for another cause.
         #[error("Container start failed: {}.", quoted(message))]
         StartFailed {
-            /// What the runtime said.
+            /// Message of the runtime.
             message: String,
         },
         /// The container did not become ready in time.
@@ -201,7 +203,7 @@ reason! {
         ReadinessCheckFailed {
             /// The port that is checked.
             port: Option<u16>,
-            /// How long it had.
+            /// The time limit.
             within_seconds: Option<u64>,
             /// The last answer.
             message: String,
@@ -215,55 +217,55 @@ reason! {
         /// No node of its Kubernetes cluster accepts the pod.
         #[error("Pod is unschedulable: {}. Kubernetes retries.", quoted(message))]
         Unschedulable {
-            /// What Kubernetes said.
+            /// Message of Kubernetes.
             message: String,
         },
-        /// Kubernetes ended the pod or can't create it.
+        /// Kubernetes ended the pod or could not create it.
         #[error("Pod failed ({reason}): {}.", quoted(message))]
         PodFailed {
-            /// Kubernetes' own reason.
+            /// Reason given by Kubernetes.
             reason: String,
-            /// What Kubernetes said.
+            /// Message of Kubernetes.
             message: String,
         },
-        /// It ran as long as `run_for` says.
+        /// The `run_for` time has elapsed.
         #[error("Ended after its `run_for` of {}.", span(*seconds))]
         RunForElapsed {
-            /// How long that was.
+            /// The `run_for` time.
             seconds: u64,
         },
         /// One replica failed.
         #[error("Replica {replica}: {}.", quoted(&reason.to_string()))]
         ReplicaFailed {
-            /// Which replica.
+            /// The replica.
             replica: u32,
-            /// Why.
+            /// The replica's reason.
             reason: Box<Reason>,
         },
-        /// It was stopped because another replica failed.
+        /// Stopped because another replica failed.
         #[error("Stopped: replica {replica} failed.")]
         SiblingFailed {
-            /// Which replica failed.
+            /// The failed replica.
             replica: u32,
         },
-        /// Not all replicas run.
+        /// Not all replicas are running.
         #[error("{running} of {} running.{}", count(u64::from(*replicas), "replica"), and_some(pending.as_deref()))]
         ReplicasUnavailable {
-            /// How many run.
+            /// Number of running replicas.
             running: u32,
-            /// How many there are.
+            /// Number of replicas.
             replicas: u32,
-            /// Why the first pending one is pending.
+            /// Reason of the first pending replica.
             pending: Option<Box<Reason>>,
         },
         /// The deployment has fewer replicas now.
         #[error("Removed by scale-down.")]
         ScaledDown,
-        /// Its deletion was requested.
+        /// Deletion was requested.
         #[error("{}", requested("Deletion", by.as_ref()))]
         DeletionRequested {
-            /// Who, if that is known.
-            by: Option<By>,
+            /// The requester, if known.
+            by: Option<Requester>,
         },
     }
     passes on
@@ -272,27 +274,29 @@ reason! {
         | Self::ReplicasUnavailable { pending: Some(inner), .. } => inner
 }
 
-/// What keeps an image from being pulled.
+/// Why an image pull failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pull {
-    /// The name is no image's name.
+    /// The image name is invalid.
     InvalidName,
-    /// The registry does not have it.
+    /// The registry does not have the image.
     NotFound,
-    /// The registry wants other credentials.
+    /// A local image is not in the machine's image store.
+    NotLoaded,
+    /// The registry rejected the credentials.
     Unauthorized,
-    /// The registry can't be reached, or not securely.
+    /// The registry is unreachable, or its TLS is not trusted.
     Unreachable,
     /// The registry did not answer in time.
     TimedOut,
-    /// It has no variant for the platform.
+    /// The image has no variant for the platform.
     NoMatchingPlatform,
-    /// It is larger than allowed.
+    /// The image is larger than allowed.
     TooLarge,
-    /// Its content is not what it should be.
+    /// The content does not match its digest.
     Corrupt,
-    /// Anything else, also of newer versions.
+    /// Any other cause, including those of newer versions.
     #[serde(other)]
     Other,
 }
@@ -301,6 +305,7 @@ fn pull_advice(cause: Pull, is_retried: bool) -> String {
     let advice = match cause {
         Pull::InvalidName => " Write registry/name:tag.",
         Pull::NotFound => " Check the name and the tag.",
+        Pull::NotLoaded => " Load its archive into the machine's image store.",
         Pull::Unauthorized => " Check the registry's credentials.",
         Pull::Unreachable | Pull::TimedOut => " Check the registry's name and that it is up.",
         Pull::NoMatchingPlatform => " Use an image for the node's platform.",
@@ -363,7 +368,9 @@ fn oom_killed(limit: Option<i64>) -> String {
         Some(limit) => {
             format!("OOM-killed: exceeded its memory limit of {}. Raise `ram`.", bytes(limit))
         }
-        None => "OOM-killed: the node ran out of memory.".to_owned(),
+        None => {
+            "OOM-killed: the node ran out of memory. Free or add memory on the node.".to_owned()
+        }
     }
 }
 

@@ -1,12 +1,12 @@
-//! Environments and resources for tests.
+//! Fixtures: environments and resources for tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Map;
 
 use super::{Environment, OnDrift, Reason, Status};
-use crate::reason::Coded;
-use crate::resource::{self, Resource, Status as Step};
+use crate::reason::StatusReason;
+use crate::resource::{self, Resource, Status as ResourceStatus};
 use crate::template::{Act, Executor, Node};
 use crate::{EnvironmentId, OrganizationId, ResourceId, Time, UserId, Xid};
 
@@ -14,7 +14,7 @@ fn id(n: u32) -> Xid {
     Xid::new(n, [0; 5], n)
 }
 
-/// An environment with nothing special.
+/// A minimal environment.
 pub(crate) fn environment(status: Status) -> Environment {
     Environment {
         id: EnvironmentId(id(1)),
@@ -41,8 +41,8 @@ pub(crate) fn environment(status: Status) -> Environment {
     }
 }
 
-/// A resource with nothing special.
-pub(crate) fn resource(name: &str, after: &[&str], act: Act, status: Step) -> Resource {
+/// A minimal resource.
+pub(crate) fn resource(name: &str, after: &[&str], act: Act, status: ResourceStatus) -> Resource {
     Resource {
         id: ResourceId(id(9)),
         environment_id: EnvironmentId(id(1)),

@@ -1,77 +1,77 @@
 //! Why an environment has its status.
 
 use crate::Time;
-use crate::reason::{By, at, count, quoted, reason, requested};
+use crate::reason::{Requester, at, count, quoted, reason, requested};
 use crate::resource;
 
 reason! {
     /// Why an environment has its status.
     enum {
-        /// Its resources are created, changed or destroyed.
+        /// Resources are being created, updated or destroyed.
         #[error("{done} of {} done, {running} running.", count(*resources, "resource"))]
         Progressing {
-            /// How many resources are done.
+            /// The number of finished resources.
             done: u64,
-            /// How many there are.
+            /// The number of all resources.
             resources: u64,
-            /// How many steps run.
+            /// The number of running steps.
             running: u64,
         },
-        /// All resources are applied.
+        /// All resources are applied; health checks are running.
         #[error("Running health checks.")]
         HealthChecksRunning,
-        /// A health check or an entry point does not answer as it should.
+        /// A health check or an entry point fails.
         #[error("Health check of {of} failed: {}.", quoted(message))]
         HealthCheckFailed {
-            /// A resource, or the entry point.
+            /// The resource or the entry point.
             of: String,
-            /// The last answer.
+            /// The last response.
             message: String,
         },
         /// A resource failed.
         #[error("Resource {resource} failed: {}{}. Fix the cause and retry, or destroy the environment.", quoted(&reason.to_string()), more(*others))]
         ResourceFailed {
-            /// The first that failed.
+            /// The first failed resource.
             resource: String,
-            /// Why.
+            /// Why it failed.
             reason: Box<resource::Reason>,
-            /// How many others failed.
+            /// The number of other failed resources.
             others: u64,
         },
-        /// Its resources wait for each other.
-        #[error("{left} of {} wait for each other. Change the template's dependencies, or destroy the environment.", count(*resources, "resource"))]
+        /// Resources depend on each other.
+        #[error("{left} of {} form a dependency cycle. Change the template's dependencies, or destroy the environment.", count(*resources, "resource"))]
         DependencyCycle {
-            /// How many wait.
+            /// The number of resources in a cycle.
             left: u64,
-            /// How many there are.
+            /// The number of all resources.
             resources: u64,
         },
         /// The running operation was cancelled.
         #[error("{}", cancelled(*left))]
         Cancelled {
-            /// How many resources were not done; none if only validation was cancelled.
+            /// The number of unfinished resources; none if only validation was cancelled.
             left: Option<u64>,
         },
         /// A retry was requested.
         #[error("Retry requested.")]
         RetryRequested,
-        /// Resources that differ from what was applied are being repaired.
+        /// Drifted resources are being repaired.
         #[error("Repairing drift: {}.", resources.join(", "))]
         RepairingDrift {
-            /// Which resources.
+            /// The drifted resources.
             resources: Vec<String>,
         },
-        /// Its planned end has come.
+        /// The time to live expired.
         #[error("Time to live expired at {}.", at(*expired_at))]
         TtlExpired {
-            /// When that was.
+            /// When it expired.
             expired_at: Time,
         },
-        /// Its deletion was requested.
+        /// Destruction was requested.
         #[error("{}", requested("Destruction", by.as_ref()))]
         DeletionRequested {
-            /// Who, if that is known.
-            by: Option<By>,
+            /// The requester, if known.
+            by: Option<Requester>,
         },
     }
     passes on

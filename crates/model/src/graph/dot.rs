@@ -1,4 +1,4 @@
-//! Graphs in the language of Graphviz.
+//! Renders graphs as DOT.
 
 use std::fmt::Write as _;
 
@@ -12,27 +12,27 @@ pub(super) fn write(graph: &Graph) -> String {
     line(&mut text, "node [shape=box, style=rounded, fontname=\"sans-serif\"]");
     line(&mut text, "edge [fontname=\"sans-serif\", fontsize=10, color=\"#7a869a\"]");
     for (i, node) in graph.nodes.iter().enumerate() {
-        line(&mut text, &written(node, i == 0));
+        line(&mut text, &node_statement(node, i == 0));
     }
     for edge in &graph.edges {
         let (from, to) = (quoted(&edge.from.to_string()), quoted(&edge.to.to_string()));
-        line(&mut text, &format!("{from} -> {to} [label={}]", quoted(edge.why.as_str())));
+        line(&mut text, &format!("{from} -> {to} [label={}]", quoted(edge.relation.label())));
     }
     text + "}\n"
 }
 
-fn written(node: &Node, is_subject: bool) -> String {
+fn node_statement(node: &Node, is_subject: bool) -> String {
     let label = quoted(&format!("{}\n{}", node.name, node.condition()));
-    let colour = quoted(Tone::of(node.status.as_deref()).colour());
+    let color = quoted(Tone::from_status(node.status.as_deref()).color());
     let width = if is_subject { ", penwidth=3" } else { "" };
-    format!("{} [label={label}, color={colour}{width}]", quoted(&node.id.to_string()))
+    format!("{} [label={label}, color={color}{width}]", quoted(&node.id.to_string()))
 }
 
 fn line(text: &mut String, statement: &str) {
-    writeln!(text, "  {statement};").expect("a String takes everything");
+    writeln!(text, "  {statement};").expect("writing to a String is infallible");
 }
 
-/// A text between quotes: nothing in it can end them.
+/// A quoted and escaped string.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from('"');
     for c in text.chars() {

@@ -1,19 +1,19 @@
-//! Where the nodes of a drawing stand: in columns, so that edges go from left to right.
+//! Layered layout: nodes in columns, so that edges go from left to right.
 
 use std::collections::HashMap;
 
 use super::Graph;
 
-/// How often each column is put in order by its neighbours.
+/// The number of passes that sort columns by neighbours.
 const SWEEPS: usize = 2;
 
-/// The columns, and in each the nodes from top to bottom, by their place in the graph.
+/// The columns, each with its nodes from top to bottom, by position in the graph.
 pub(super) fn columns(graph: &Graph) -> Vec<Vec<usize>> {
-    let places: HashMap<_, _> = (0..).zip(&graph.nodes).map(|(i, node)| (node.id, i)).collect();
+    let positions: HashMap<_, _> = (0..).zip(&graph.nodes).map(|(i, node)| (node.id, i)).collect();
     let edges: Vec<(usize, usize)> = graph
         .edges
         .iter()
-        .filter_map(|edge| Some((*places.get(&edge.from)?, *places.get(&edge.to)?)))
+        .filter_map(|edge| Some((*positions.get(&edge.from)?, *positions.get(&edge.to)?)))
         .collect();
     let neighbours = Neighbours::new(graph.nodes.len(), &edges);
     let mut columns: Vec<Vec<usize>> = Vec::new();
@@ -29,9 +29,9 @@ pub(super) fn columns(graph: &Graph) -> Vec<Vec<usize>> {
 }
 
 struct Neighbours {
-    /// Who needs each node.
+    /// The dependents of each node.
     before: Vec<Vec<usize>>,
-    /// What each node needs.
+    /// The dependencies of each node.
     after: Vec<Vec<usize>>,
 }
 
@@ -45,14 +45,14 @@ impl Neighbours {
         all
     }
 
-    /// The column of each node: one right of the last that needs it. Where nodes need each other in a
-    /// circle, the first of them is taken as if nobody needed it.
+    /// The column of each node: one to the right of its rightmost dependent. On a cycle, the first
+    /// node is treated as if it had no dependents.
     fn layers(&self) -> Vec<usize> {
         let mut layers = vec![0; self.after.len()];
-        let mut waits: Vec<usize> = self.before.iter().map(Vec::len).collect();
-        let mut is_done = vec![false; waits.len()];
+        let mut pending: Vec<usize> = self.before.iter().map(Vec::len).collect();
+        let mut is_done = vec![false; pending.len()];
         let mut open: Vec<usize> =
-            (0..waits.len()).filter(|node| waits[*node] == 0).rev().collect();
+            (0..pending.len()).filter(|node| pending[*node] == 0).rev().collect();
         let mut stuck = 0;
         loop {
             let node = match open.pop() {
@@ -73,8 +73,8 @@ impl Neighbours {
                     continue;
                 }
                 layers[*next] = layers[*next].max(layers[node] + 1);
-                waits[*next] = waits[*next].saturating_sub(1);
-                if waits[*next] == 0 {
+                pending[*next] = pending[*next].saturating_sub(1);
+                if pending[*next] == 0 {
                     open.push(*next);
                 }
             }
@@ -82,39 +82,42 @@ impl Neighbours {
     }
 }
 
-/// Puts the nodes of each column in the order of the middle of their neighbours on one side.
+/// Sorts each column by the mean height of the neighbours on one side (barycenter heuristic).
 fn sort(columns: &mut [Vec<usize>], neighbours: &[Vec<usize>], from_right: bool) {
     let mut heights = HashMap::new();
-    note(&mut heights, columns.iter());
+    record_heights(&mut heights, columns.iter());
     let mut order: Vec<usize> = (0..columns.len()).collect();
     if from_right {
         order.reverse();
     }
     for column in order {
         columns[column].sort_by(|a, b| {
-            let [a, b] = [a, b].map(|node| middle(*node, &neighbours[*node], &heights));
+            let [a, b] = [a, b].map(|node| mean_height(*node, &neighbours[*node], &heights));
             a.total_cmp(&b)
         });
-        note(&mut heights, std::iter::once(&columns[column]));
+        record_heights(&mut heights, std::iter::once(&columns[column]));
     }
 }
 
-fn note<'a>(heights: &mut HashMap<usize, f64>, columns: impl Iterator<Item = &'a Vec<usize>>) {
+fn record_heights<'a>(
+    heights: &mut HashMap<usize, f64>,
+    columns: impl Iterator<Item = &'a Vec<usize>>,
+) {
     for column in columns {
-        // Columns are drawn around one line: what counts is how far a node is from it.
-        let half = small(column.len()) / 2.0;
-        heights.extend((0..).zip(column).map(|(row, node)| (*node, small(row) - half)));
+        // Columns are centered vertically: heights are relative to the center line.
+        let half = to_f64(column.len()) / 2.0;
+        heights.extend((0..).zip(column).map(|(row, node)| (*node, to_f64(row) - half)));
     }
 }
 
-/// The middle of a node's neighbours; where it is now if it has none.
-fn middle(node: usize, neighbours: &[usize], heights: &HashMap<usize, f64>) -> f64 {
+/// The mean height of a node's neighbours; its own height if it has none.
+fn mean_height(node: usize, neighbours: &[usize], heights: &HashMap<usize, f64>) -> f64 {
     if neighbours.is_empty() {
         return heights[&node];
     }
-    neighbours.iter().map(|other| heights[other]).sum::<f64>() / small(neighbours.len())
+    neighbours.iter().map(|other| heights[other]).sum::<f64>() / to_f64(neighbours.len())
 }
 
-fn small(count: usize) -> f64 {
+fn to_f64(count: usize) -> f64 {
     f64::from(u32::try_from(count).unwrap_or(u32::MAX))
 }

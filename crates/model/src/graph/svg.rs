@@ -1,4 +1,4 @@
-//! Graphs as drawings.
+//! Renders graphs as SVG.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -11,8 +11,8 @@ use crate::Xid;
 const BOX: (usize, usize) = (200, 46);
 const GAP: (usize, usize) = (70, 16);
 const MARGIN: usize = 20;
-/// The most characters of a name that fit into a box.
-const MOST: usize = 26;
+/// The maximum number of characters that fit into a box.
+const MAX_CHARACTERS: usize = 26;
 
 const STYLE: &str = "\
 text{font-family:system-ui,sans-serif;fill:#1c2430}.name{font-size:13px;font-weight:600}\
@@ -37,15 +37,15 @@ pub(super) fn write(graph: &Graph) -> String {
         escaped(&graph.title())
     );
     for edge in &graph.edges {
-        line(&mut svg, edge, &corners);
+        draw_edge(&mut svg, edge, &corners);
     }
     for (i, node) in graph.nodes.iter().enumerate() {
-        drawn(&mut svg, node, i == 0, corners[&node.id]);
+        draw_node(&mut svg, node, i == 0, corners[&node.id]);
     }
     svg + "</svg>\n"
 }
 
-/// How much room so many need beside each other.
+/// The total size of `count` boxes with gaps and margins.
 fn extent(count: usize, size: usize, gap: usize) -> usize {
     2 * MARGIN + count * (size + gap) - gap.min(count * gap)
 }
@@ -62,7 +62,7 @@ fn corners(graph: &Graph, columns: &[Vec<usize>], height: usize) -> Corners {
     corners
 }
 
-fn line(svg: &mut String, edge: &Edge, corners: &Corners) {
+fn draw_edge(svg: &mut String, edge: &Edge, corners: &Corners) {
     let (Some(from), Some(to)) = (corners.get(&edge.from), corners.get(&edge.to)) else { return };
     let (x, y) = (from.0 + BOX.0, from.1 + BOX.1 / 2);
     let (to_x, to_y) = (to.0, to.1 + BOX.1 / 2);
@@ -72,17 +72,17 @@ fn line(svg: &mut String, edge: &Edge, corners: &Corners) {
         svg,
         "<path d=\"M{x} {y}C{near} {y} {far} {to_y} {to_x} {to_y}\" marker-end=\"url(#tip)\">\
          <title>{}</title></path>",
-        escaped(edge.why.as_str())
+        escaped(edge.relation.label())
     )
-    .expect("a String takes everything");
+    .expect("writing to a String is infallible");
 }
 
-fn drawn(svg: &mut String, node: &Node, is_subject: bool, (x, y): (usize, usize)) {
-    let tone = Tone::of(node.status.as_deref());
+fn draw_node(svg: &mut String, node: &Node, is_subject: bool, (x, y): (usize, usize)) {
+    let tone = Tone::from_status(node.status.as_deref());
     let subject = if is_subject { " subject" } else { "" };
     let (width, height) = BOX;
     let condition = node.condition();
-    let said = format!("{} {}: {condition}", node.name, node.id);
+    let tooltip = format!("{} {}: {condition}", node.name, node.id);
     writeln!(
         svg,
         "<g class=\"node {}{subject}\"><title>{}</title>\
@@ -90,8 +90,8 @@ fn drawn(svg: &mut String, node: &Node, is_subject: bool, (x, y): (usize, usize)
          <text class=\"name\" x=\"{}\" y=\"{}\">{}</text>\
          <text class=\"condition\" x=\"{}\" y=\"{}\">{}</text></g>",
         tone.class(),
-        escaped(&said),
-        tone.colour(),
+        escaped(&tooltip),
+        tone.color(),
         x + 12,
         y + 20,
         escaped(&shortened(&node.name)),
@@ -99,17 +99,17 @@ fn drawn(svg: &mut String, node: &Node, is_subject: bool, (x, y): (usize, usize)
         y + 36,
         escaped(&shortened(&condition)),
     )
-    .expect("a String takes everything");
+    .expect("writing to a String is infallible");
 }
 
 fn shortened(text: &str) -> String {
-    if text.chars().count() <= MOST {
+    if text.chars().count() <= MAX_CHARACTERS {
         return text.to_owned();
     }
-    text.chars().take(MOST - 1).chain(['…']).collect()
+    text.chars().take(MAX_CHARACTERS - 1).chain(['…']).collect()
 }
 
-/// Text in which nothing is a part of the drawing.
+/// Escapes text for XML.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

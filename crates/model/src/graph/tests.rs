@@ -1,4 +1,4 @@
-//! Graphs as they grow, and as they are drawn.
+//! Building and rendering of graphs.
 
 use proptest::prelude::*;
 
@@ -13,11 +13,11 @@ fn node(n: u32, kind: Kind, name: &str, status: &str) -> Node {
     Node { id: id(n), kind, name: name.into(), status }
 }
 
-fn edge(from: u32, to: u32, why: Why) -> Edge {
-    Edge { from: id(from), to: id(to), why }
+fn edge(from: u32, to: u32, why: Relation) -> Edge {
+    Edge { from: id(from), to: id(to), relation: why }
 }
 
-/// An environment of two resources, one of which made a deployment on a cluster.
+/// An environment of two resources, one of which created a deployment on a cluster.
 fn shop() -> Graph {
     let nodes = vec![
         node(1, Kind::Environment, "shop", "deployed"),
@@ -27,63 +27,69 @@ fn shop() -> Graph {
         node(5, Kind::Cluster, "local", ""),
     ];
     let edges = vec![
-        edge(1, 2, Why::Has),
-        edge(1, 3, Why::Has),
-        edge(3, 2, Why::After),
-        edge(3, 4, Why::Made),
-        edge(4, 5, Why::RunsOn),
+        edge(1, 2, Relation::Has),
+        edge(1, 3, Relation::Has),
+        edge(3, 2, Relation::After),
+        edge(3, 4, Relation::Made),
+        edge(4, 5, Relation::RunsOn),
     ];
     let direction = Direction::Dependencies;
     Graph { direction, nodes, edges, is_truncated: false }
 }
 
 #[test]
-fn a_graph_grows_by_levels_and_names_nobody_twice() {
-    let mut growing = Growing::new(node(1, Kind::Environment, "shop", ""), Direction::Dependencies);
-    let level = growing.next_level();
+fn graph_is_built_by_levels_without_duplicates() {
+    let mut builder =
+        GraphBuilder::new(node(1, Kind::Environment, "shop", ""), Direction::Dependencies);
+    let level = builder.next_level();
     assert_eq!(level.values().collect::<Vec<_>>(), [&(Kind::Environment, vec![id(1)])]);
-    let found = [2, 3, 9].map(|to| Found { edge: edge(1, to, Why::Has), kind: Kind::Resource });
-    let strangers: Vec<_> = growing.strangers(&found).into_values().collect();
+    let found =
+        [2, 3, 9].map(|to| Neighbour { edge: edge(1, to, Relation::Has), kind: Kind::Resource });
+    let strangers: Vec<_> = builder.new_neighbours(&found).into_values().collect();
     assert_eq!(strangers, [(Kind::Resource, vec![id(2), id(3), id(9)])]);
-    // One of them may not be seen.
-    let seen = [(3, "bus"), (2, "web")].map(|(n, name)| node(n, Kind::Resource, name, ""));
-    growing.add(&found, seen.to_vec());
+    // One of them is not visible.
+    let visible = [(3, "bus"), (2, "web")].map(|(n, name)| node(n, Kind::Resource, name, ""));
+    builder.add(&found, visible.to_vec());
     assert_eq!(
-        growing.next_level().into_values().collect::<Vec<_>>(),
+        builder.next_level().into_values().collect::<Vec<_>>(),
         [(Kind::Resource, vec![id(3), id(2)])]
     );
-    let back = [Found { edge: edge(2, 3, Why::After), kind: Kind::Resource }; 2];
-    assert!(growing.strangers(&back).is_empty());
-    growing.add(&back, Vec::new());
-    assert!(growing.next_level().is_empty());
-    let graph = growing.done();
+    let back = [Neighbour { edge: edge(2, 3, Relation::After), kind: Kind::Resource }; 2];
+    assert!(builder.new_neighbours(&back).is_empty());
+    builder.add(&back, Vec::new());
+    assert!(builder.next_level().is_empty());
+    let graph = builder.build();
     let names: Vec<_> = graph.nodes.iter().map(|node| node.name.as_str()).collect();
     assert_eq!(names, ["shop", "bus", "web"]);
-    assert_eq!(graph.edges, [edge(1, 3, Why::Has), edge(1, 2, Why::Has), edge(2, 3, Why::After)]);
+    assert_eq!(
+        graph.edges,
+        [edge(1, 3, Relation::Has), edge(1, 2, Relation::Has), edge(2, 3, Relation::After)]
+    );
     assert!(!graph.is_truncated);
 }
 
 #[test]
-fn a_graph_that_is_too_large_says_so() {
-    let found: Vec<_> =
-        (2..9).map(|to| Found { edge: edge(1, to, Why::Has), kind: Kind::Resource }).collect();
+fn oversized_graph_is_truncated() {
+    let found: Vec<_> = (2..9)
+        .map(|to| Neighbour { edge: edge(1, to, Relation::Has), kind: Kind::Resource })
+        .collect();
     let nodes: Vec<_> = (2..9).map(|n| node(n, Kind::Resource, "x", "")).collect();
-    for (most, counts) in [((4, 100), (4, 3)), ((100, 5), (8, 5)), ((8, 7), (8, 7))] {
+    for (limits, counts) in [((4, 100), (4, 3)), ((100, 5), (8, 5)), ((8, 7), (8, 7))] {
         let subject = node(1, Kind::Environment, "shop", "");
-        let mut growing = Growing::at_most(subject, Direction::Dependencies, most);
-        growing.next_level();
-        growing.add(&found, nodes.clone());
-        let graph = growing.done();
+        let mut builder = GraphBuilder::with_limits(subject, Direction::Dependencies, limits);
+        builder.next_level();
+        builder.add(&found, nodes.clone());
+        let graph = builder.build();
         assert_eq!((graph.nodes.len(), graph.edges.len()), counts);
-        assert_eq!(graph.is_truncated, most != (8, 7), "{most:?}");
+        assert_eq!(graph.is_truncated, limits != (8, 7), "{limits:?}");
     }
 }
 
 #[test]
-fn dot_is_written_so_that_nothing_in_a_name_ends_it() {
+fn dot_escapes_names() {
     let dot = shop().to_dot();
     assert!(dot.starts_with("digraph paddock {\n"), "{dot}");
-    assert!(dot.contains("label=\"What shop needs\""), "{dot}");
+    assert!(dot.contains("label=\"Dependencies of shop\""), "{dot}");
     assert!(
         dot.contains("label=\"shop\\nenvironment · deployed\", color=\"#2f9e5b\", penwidth=3];")
     );
@@ -91,12 +97,12 @@ fn dot_is_written_so_that_nothing_in_a_name_ends_it() {
         dot.contains("label=\"web \\\"<&>\\\" \\\\ of a very long name indeed\\ndeployment"),
         "{dot}"
     );
-    let made = format!("\"{}\" -> \"{}\" [label=\"made\"];", id(3), id(4));
+    let made = format!("\"{}\" -> \"{}\" [label=\"created\"];", id(3), id(4));
     assert!(dot.contains(&made), "{dot}");
 }
 
 #[test]
-fn a_drawing_has_every_node_its_status_and_nothing_of_a_name_in_its_own_language() {
+fn svg_shows_every_node_with_status_and_escapes_names() {
     let svg = shop().to_svg();
     assert!(svg.starts_with("<svg xmlns=") && svg.ends_with("</svg>\n"), "{svg}");
     for class in ["node good subject", "node busy", "node good", "node bad", "node plain"] {
@@ -110,15 +116,15 @@ fn a_drawing_has_every_node_its_status_and_nothing_of_a_name_in_its_own_language
 }
 
 #[test]
-fn what_is_needed_stands_right_of_who_needs_it() {
+fn dependencies_are_right_of_dependents() {
     assert_eq!(layout::columns(&shop()), [vec![0], vec![2], vec![1, 3], vec![4]]);
 }
 
 #[test]
-fn neighbours_stand_beside_each_other() {
-    // Two chains that were told crosswise.
+fn columns_are_sorted_by_neighbours() {
+    // Two chains in crossed order.
     let nodes = (1..=5).map(|n| node(n, Kind::Resource, "x", "")).collect();
-    let edges = [(1, 2), (1, 3), (2, 5), (3, 4)].map(|(from, to)| edge(from, to, Why::After));
+    let edges = [(1, 2), (1, 3), (2, 5), (3, 4)].map(|(from, to)| edge(from, to, Relation::After));
     let direction = Direction::Dependencies;
     let graph = Graph { direction, nodes, edges: edges.to_vec(), is_truncated: false };
     assert_eq!(layout::columns(&graph), [vec![0], vec![1, 2], vec![4, 3]]);
@@ -126,31 +132,31 @@ fn neighbours_stand_beside_each_other() {
 
 proptest! {
     #[test]
-    fn every_node_has_one_place_also_in_a_circle(
+    fn every_node_has_one_position_even_with_cycles(
         count in 1u32..30,
         edges in prop::collection::vec((0u32..30, 0u32..30), 0..90),
     ) {
         let nodes: Vec<_> = (0..count).map(|n| node(n, Kind::Resource, "x", "ready")).collect();
-        let edges: Vec<_> = edges.into_iter().map(|(a, b)| edge(a, b, Why::After)).collect();
+        let edges: Vec<_> = edges.into_iter().map(|(a, b)| edge(a, b, Relation::After)).collect();
         let direction = Direction::Dependents;
         let graph = Graph { direction, nodes, edges, is_truncated: true };
         let mut places: Vec<usize> = layout::columns(&graph).concat();
         places.sort_unstable();
         prop_assert_eq!(places, (0..count as usize).collect::<Vec<_>>());
-        prop_assert!(graph.to_svg().contains("not all of it is shown"));
+        prop_assert!(graph.to_svg().contains("(truncated)"));
     }
 
     #[test]
     fn edges_go_from_left_to_right(edges in prop::collection::vec((0u32..15, 1u32..15), 0..40)) {
-        // From lower to higher: there are no circles.
+        // Edges go from lower to higher, so the graph is acyclic.
         let edges: Vec<_> =
-            edges.into_iter().map(|(a, b)| edge(a, (a + b).min(29), Why::After)).collect();
+            edges.into_iter().map(|(a, b)| edge(a, (a + b).min(29), Relation::After)).collect();
         let nodes: Vec<_> = (0..30).map(|n| node(n, Kind::Resource, "x", "")).collect();
         let direction = Direction::Dependencies;
         let graph = Graph { direction, nodes, edges: edges.clone(), is_truncated: false };
         let columns = layout::columns(&graph);
-        let column = |of: Xid| {
-            columns.iter().position(|nodes| nodes.iter().any(|n| graph.nodes[*n].id == of)).unwrap()
+        let column = |id: Xid| {
+            columns.iter().position(|nodes| nodes.iter().any(|n| graph.nodes[*n].id == id)).unwrap()
         };
         for edge in edges {
             prop_assert!(column(edge.from) < column(edge.to));

@@ -1,20 +1,20 @@
-//! The colour of a status.
+//! Colors of statuses.
 
-/// How things are with a node.
+/// The severity of a status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tone {
-    /// As it should be.
+    /// The desired state is reached.
     Good,
-    /// On its way.
+    /// In progress.
     Busy,
-    /// Not as it should be.
+    /// Failed or degraded.
     Bad,
-    /// It has no status.
+    /// The node has no status.
     Plain,
 }
 
 impl Tone {
-    pub(super) fn of(status: Option<&str>) -> Self {
+    pub(super) fn from_status(status: Option<&str>) -> Self {
         match status {
             None => Tone::Plain,
             Some("ready" | "running" | "completed" | "deployed" | "applied" | "published") => {
@@ -27,7 +27,7 @@ impl Tone {
         }
     }
 
-    /// Its name where drawings are styled.
+    /// The CSS class.
     pub(super) fn class(self) -> &'static str {
         match self {
             Tone::Good => "good",
@@ -37,8 +37,8 @@ impl Tone {
         }
     }
 
-    /// A colour that can be seen on light and on dark ground.
-    pub(super) fn colour(self) -> &'static str {
+    /// A color that is visible on light and dark backgrounds.
+    pub(super) fn color(self) -> &'static str {
         match self {
             Tone::Good => "#2f9e5b",
             Tone::Busy => "#c98a1b",

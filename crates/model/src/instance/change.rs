@@ -1,177 +1,182 @@
-//! What an administrator changes of an instance, checked in the order of the fleet managers.
+//! Changes of an instance by administrators, checked in the order of the fleet managers.
 
 use std::time::Duration;
 
-use super::{Instance, Reason, Rest, Status, Versions};
+use super::{Instance, Reason, Status, Suspension, Versions};
 use crate::Time;
-use crate::cluster::Offered;
-use crate::kind::{Kind, by_numbers};
-use crate::reason::By;
+use crate::cluster::OperatorVersion;
+use crate::kind::{Kind, compare_numerically};
+use crate::reason::Requester;
 
-/// What shall change; what is not named stays.
+/// Fields to change; absent ones stay.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Change {
-    /// The operator's version.
+    /// Operator version.
     pub operator: Option<String>,
-    /// The service's version.
+    /// Service version.
     pub service: Option<String>,
-    /// The version of the protocol between its parts.
+    /// Inter-node protocol version.
     pub protocol: Option<String>,
-    /// How much it keeps, as a quantity.
+    /// Retention, as a quantity of bytes.
     pub retention: Option<String>,
-    /// Whether it shall rest.
+    /// Suspend (true) or resume (false).
     pub suspended: Option<bool>,
 }
 
-/// What it is checked against.
+/// The context of a check.
 #[derive(Debug, Clone, Copy)]
-pub struct Against<'a> {
+pub struct Context<'a> {
     /// The kind.
     pub kind: &'a Kind,
-    /// What its cluster can run.
-    pub offered: &'a [Offered],
-    /// How much its size keeps, in bytes, if that is limited.
+    /// Versions that its cluster supports.
+    pub offered: &'a [OperatorVersion],
+    /// Retention of its size in bytes, if limited.
     pub retention_bytes: Option<i64>,
-    /// The time.
+    /// The current time.
     pub now: Time,
 }
 
-/// Why a change is not possible. The sentences are for users.
+/// Why a change is refused. The messages are for users.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
-    /// No field is named.
+pub enum ChangeError {
+    /// No field is given.
     #[error("Name at least one field to change.")]
     Nothing,
-    /// The retention can't be read.
-    #[error("'{}' is no amount of bytes, like 100Gi.", .0.escape_default())]
+    /// The retention is not a quantity of bytes.
+    #[error("'{}' is not a quantity of bytes, for example 100Gi.", .0.escape_default())]
     NotBytes(String),
-    /// The retention would become less.
-    #[error("It keeps {current} bytes now; that can only become more.")]
+    /// The retention would decrease.
+    #[error("Retention can only increase; it is {current} bytes.")]
     RetentionShrinks {
-        /// How much it is now.
+        /// The current retention.
         current: i64,
     },
-    /// In this status nothing can be changed.
-    #[error("It can't be changed while it is {0}.")]
+    /// The status allows no change.
+    #[error("Instance cannot be changed while it is {0}.")]
     Fixed(Status),
-    /// This version is being changed already.
-    #[error("Its {word} version is being changed already; wait for that.")]
+    /// An upgrade of this version is in progress.
+    #[error("An upgrade of the {word} version is in progress. Retry when it has finished.")]
     Upgrading {
-        /// What the kind calls it.
+        /// The kind's term for the part.
         word: String,
     },
-    /// Its cluster does not have the operator.
-    #[error("Its cluster can't run the operator '{}'.", .0.escape_default())]
+    /// The cluster does not support the operator version.
+    #[error("Cluster does not support the operator version '{}'.", .0.escape_default())]
     UnknownOperator(String),
-    /// The operator does not have the version.
-    #[error("The operator {operator} can't run '{}'; it runs {offered}.", .version.escape_default())]
+    /// The operator does not support the version.
+    #[error("Operator {operator} does not support '{}'; supported versions are {offered}.", .version.escape_default())]
     UnknownVersion {
         /// The operator.
         operator: String,
-        /// The version that was asked for.
+        /// The requested version.
         version: String,
-        /// The versions that it has.
+        /// The supported versions.
         offered: String,
     },
-    /// The protocol would become older.
-    #[error("The protocol {new} is older than {now}.")]
+    /// The protocol would be downgraded.
+    #[error("Protocol {new} is older than the current {now}.")]
     OlderProtocol {
-        /// The protocol that was asked for.
+        /// The requested protocol.
         new: String,
-        /// The protocol now.
+        /// The current protocol.
         now: String,
     },
     /// The protocol would be newer than the service.
-    #[error("The protocol {protocol} is newer than the version {service}.")]
+    #[error("Protocol {protocol} is newer than the service version {service}.")]
     NewerProtocol {
-        /// The protocol that was asked for.
+        /// The requested protocol.
         protocol: String,
-        /// The version of the service.
+        /// The service version.
         service: String,
     },
-    /// The service would become older.
-    #[error("The version {new} is older than {now}.")]
+    /// The service would be downgraded.
+    #[error("Service version {new} is older than the current {now}.")]
     OlderService {
-        /// The version that was asked for.
+        /// The requested version.
         new: String,
-        /// The version now.
+        /// The current version.
         now: String,
     },
-    /// It is not ready, so that it can't be suspended.
-    #[error("Only what is ready can be suspended; it is {0}.")]
+    /// Only ready instances can be suspended.
+    #[error("Only ready instances can be suspended; this one is {0}.")]
     NotReady(Status),
-    /// It is not suspended, so that it can't be resumed.
-    #[error("Only what is suspended can be resumed; it is {0}.")]
+    /// Only suspended instances can be resumed.
+    #[error("Only suspended instances can be resumed; this one is {0}.")]
     NotSuspended(Status),
-    /// It is deleted soon, so that it can't be resumed.
-    #[error("It ends soon, because nobody is entitled to it any more: it can't be resumed.")]
+    /// The instance is about to be deleted and can't be resumed.
+    #[error("Instance cannot be resumed: its entitlement expired and it will be deleted soon.")]
     Expiring,
 }
 
-/// The instance as it shall be, and where it goes, with the reason.
+/// The changed instance, and its next status with the reason.
 pub fn check(
-    seen: &Instance,
+    instance: &Instance,
     change: &Change,
-    against: Against<'_>,
-) -> Result<(Instance, Option<(Status, Reason)>), Refused> {
+    against: Context<'_>,
+) -> Result<(Instance, Option<(Status, Reason)>), ChangeError> {
     if *change == Change::default() {
-        return Err(Refused::Nothing);
+        return Err(ChangeError::Nothing);
     }
-    let mut now = seen.clone();
+    let mut changed = instance.clone();
     if let Some(text) = &change.retention {
-        now.detail.retention_bytes = Some(retention(seen, text, against.retention_bytes)?);
+        changed.detail.retention_bytes = Some(retention(instance, text, against.retention_bytes)?);
     }
-    is_changeable(seen.status)?;
-    is_not_upgrading(seen, change, against.kind)?;
-    now.detail.desired = versions(seen, change, against)?;
-    let step = change.suspended.map(|rest| suspension(seen, rest, against)).transpose()?;
+    is_changeable(instance.status)?;
+    is_not_upgrading(instance, change, against.kind)?;
+    changed.detail.desired = versions(instance, change, against)?;
+    let step =
+        change.suspended.map(|suspend| suspension(instance, suspend, against)).transpose()?;
     if let Some((to, _)) = &step {
-        now.detail.rest = (*to == Status::Suspending).then_some(Rest::Asked);
-        // Only what its agent says from now on counts.
-        now.detail.is_agent_ready = false;
+        changed.detail.rest = (*to == Status::Suspending).then_some(Suspension::Asked);
+        // Only new reports of the agent count.
+        changed.detail.is_agent_ready = false;
     }
-    now.generation += 1;
-    Ok((now, step))
+    changed.generation += 1;
+    Ok((changed, step))
 }
 
-fn retention(seen: &Instance, text: &str, of_size: Option<i64>) -> Result<i64, Refused> {
+fn retention(instance: &Instance, text: &str, of_size: Option<i64>) -> Result<i64, ChangeError> {
     let parsed: Option<crate::Quantity> = text.parse().ok();
-    let bytes = parsed.filter(|it| it.milli() % 1000 == 0).map(|it| it.milli() / 1000);
+    let bytes = parsed.filter(|q| q.milli() % 1000 == 0).map(|q| q.milli() / 1000);
     let Some(bytes) = bytes else {
-        return Err(Refused::NotBytes(text.to_owned()));
+        return Err(ChangeError::NotBytes(text.to_owned()));
     };
-    let current = seen.detail.retention_bytes.or(of_size).unwrap_or_default();
+    let current = instance.detail.retention_bytes.or(of_size).unwrap_or_default();
     if bytes < current {
-        return Err(Refused::RetentionShrinks { current });
+        return Err(ChangeError::RetentionShrinks { current });
     }
     Ok(bytes)
 }
 
-fn is_changeable(status: Status) -> Result<(), Refused> {
+fn is_changeable(status: Status) -> Result<(), ChangeError> {
     match status {
-        Status::Accepted | Status::Deleting => Err(Refused::Fixed(status)),
+        Status::Accepted | Status::Deleting => Err(ChangeError::Fixed(status)),
         _ => Ok(()),
     }
 }
 
-fn is_not_upgrading(seen: &Instance, change: &Change, kind: &Kind) -> Result<(), Refused> {
+fn is_not_upgrading(instance: &Instance, change: &Change, kind: &Kind) -> Result<(), ChangeError> {
     let words = &kind.words;
     let protocol = words.ibp.as_deref().unwrap_or("protocol");
-    for (part, word, asked) in [
+    for (part, word, requested) in [
         ("operator", words.operator.as_str(), &change.operator),
         ("service", &words.version, &change.service),
         ("protocol", protocol, &change.protocol),
     ] {
-        if asked.is_some() && seen.detail.upgrading.iter().any(|one| one == part) {
-            return Err(Refused::Upgrading { word: word.to_owned() });
+        if requested.is_some() && instance.detail.upgrading.iter().any(|one| one == part) {
+            return Err(ChangeError::Upgrading { word: word.to_owned() });
         }
     }
     Ok(())
 }
 
-/// The versions that it shall have, if its cluster can run them together.
-fn versions(seen: &Instance, change: &Change, against: Against<'_>) -> Result<Versions, Refused> {
-    let before = &seen.detail.desired;
+/// The desired versions, if its cluster supports them together.
+fn versions(
+    instance: &Instance,
+    change: &Change,
+    against: Context<'_>,
+) -> Result<Versions, ChangeError> {
+    let before = &instance.detail.desired;
     let new = Versions {
         operator: change.operator.clone().unwrap_or_else(|| before.operator.clone()),
         service: change.service.clone().unwrap_or_else(|| before.service.clone()),
@@ -181,33 +186,33 @@ fn versions(seen: &Instance, change: &Change, against: Against<'_>) -> Result<Ve
         return Ok(new);
     }
     is_offered(&new, against)?;
-    let is_older = |new: &str, old: &str| !old.is_empty() && by_numbers(new, old).is_lt();
-    let actual = &seen.detail.actual;
+    let is_older = |new: &str, old: &str| !old.is_empty() && compare_numerically(new, old).is_lt();
+    let actual = &instance.detail.actual;
     let protocol = if actual.protocol.is_empty() { &before.protocol } else { &actual.protocol };
     let service = if actual.service.is_empty() { &before.service } else { &actual.service };
     if is_older(&new.protocol, protocol) {
-        return Err(Refused::OlderProtocol { new: new.protocol, now: protocol.clone() });
+        return Err(ChangeError::OlderProtocol { new: new.protocol, now: protocol.clone() });
     }
-    if by_numbers(major_minor(&new.protocol), major_minor(&new.service)).is_gt() {
-        return Err(Refused::NewerProtocol { protocol: new.protocol, service: new.service });
+    if compare_numerically(major_minor(&new.protocol), major_minor(&new.service)).is_gt() {
+        return Err(ChangeError::NewerProtocol { protocol: new.protocol, service: new.service });
     }
     if is_older(major_minor(&new.service), major_minor(service)) {
-        return Err(Refused::OlderService { new: new.service, now: service.clone() });
+        return Err(ChangeError::OlderService { new: new.service, now: service.clone() });
     }
     Ok(new)
 }
 
-fn is_offered(new: &Versions, against: Against<'_>) -> Result<(), Refused> {
+fn is_offered(new: &Versions, against: Context<'_>) -> Result<(), ChangeError> {
     let offered = against.offered.iter().find(|one| one.operator == new.operator);
     let Some(offered) = offered.filter(|one| one.is_ready) else {
-        return Err(Refused::UnknownOperator(new.operator.clone()));
+        return Err(ChangeError::UnknownOperator(new.operator.clone()));
     };
     let lists = [(&offered.services, &new.service), (&offered.protocols, &new.protocol)];
-    for (list, asked) in lists {
-        if !asked.is_empty() && !list.contains(asked) {
-            return Err(Refused::UnknownVersion {
+    for (list, requested) in lists {
+        if !requested.is_empty() && !list.contains(requested) {
+            return Err(ChangeError::UnknownVersion {
                 operator: new.operator.clone(),
-                version: asked.clone(),
+                version: requested.clone(),
                 offered: list.join(", "),
             });
         }
@@ -221,24 +226,24 @@ fn major_minor(version: &str) -> &str {
 }
 
 fn suspension(
-    seen: &Instance,
-    rest: bool,
-    against: Against<'_>,
-) -> Result<(Status, Reason), Refused> {
-    let by = Some(By::Administrator { name: None });
-    if rest {
-        if seen.status != Status::Ready {
-            return Err(Refused::NotReady(seen.status));
+    instance: &Instance,
+    suspend: bool,
+    against: Context<'_>,
+) -> Result<(Status, Reason), ChangeError> {
+    let by = Some(Requester::Administrator { name: None });
+    if suspend {
+        if instance.status != Status::Ready {
+            return Err(ChangeError::NotReady(instance.status));
         }
         return Ok((Status::Suspending, Reason::SuspensionRequested { by }));
     }
-    if seen.status != Status::Suspended {
-        return Err(Refused::NotSuspended(seen.status));
+    if instance.status != Status::Suspended {
+        return Err(ChangeError::NotSuspended(instance.status));
     }
-    let grace = against.kind.grace_days(&seen.instance_type, &seen.detail.billing.model);
-    let last = seen.expires_at.map(|end| end - Duration::from_hours(24 * u64::from(grace)));
+    let grace = against.kind.grace_days(&instance.instance_type, &instance.detail.billing.model);
+    let last = instance.expires_at.map(|end| end - Duration::from_hours(24 * u64::from(grace)));
     if last.is_some_and(|last| against.now >= last) {
-        return Err(Refused::Expiring);
+        return Err(ChangeError::Expiring);
     }
     Ok((Status::Resuming, Reason::ResumeRequested { by }))
 }

@@ -2,28 +2,28 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::reason::{By, and, at, quoted, reason, requested, span};
+use crate::reason::{Requester, and, at, quoted, reason, requested, span};
 use crate::{Time, deployment};
 
 reason! {
     /// Why an instance has its status.
     enum {
-        /// Placement has not looked at it yet.
+        /// Not examined by the scheduler yet.
         #[error("Waiting for placement.")]
         AwaitingPlacement,
-        /// Its deployment is pending.
+        /// The deployment is pending.
         #[error("{reason}")]
         DeploymentPending {
-            /// Why.
+            /// The deployment's reason.
             reason: deployment::Reason,
         },
-        /// Its deployment failed, ended or was deleted.
+        /// The deployment failed, ended or was deleted.
         #[error("Deployment failed.{}", and(reason))]
         DeploymentFailed {
-            /// Why.
+            /// The deployment's reason.
             reason: deployment::Reason,
         },
-        /// Its cluster has no capacity for it after all.
+        /// The agent of its cluster reports insufficient capacity.
         #[error(
             "Rejected by the agent of cluster {cluster}: insufficient capacity. Waiting for another cluster."
         )]
@@ -31,120 +31,120 @@ reason! {
             /// The cluster.
             cluster: String,
         },
-        /// Its cluster's agent has not reported its versions.
+        /// The agent of its cluster has not reported its versions.
         #[error("Waiting for the agent of cluster {cluster} to report the versions that it can run.")]
         VersionsUnknown {
             /// The cluster.
             cluster: String,
         },
-        /// It has its cluster.
+        /// Placed on a cluster.
         #[error("Placed on {cluster}.")]
         Placed {
             /// The cluster.
             cluster: String,
         },
-        /// It lost its capacity and is created again elsewhere.
+        /// It lost its capacity and is recreated on another cluster.
         #[error("Capacity was lost: recreating it on another cluster.{}", deployment.as_ref().map(|reason| and(reason)).unwrap_or_default())]
         PlacementLost {
-            /// Why its deployment lost it, if that is known.
+            /// The deployment's reason, if known.
             deployment: Option<deployment::Reason>,
         },
-        /// A step took longer than it may.
+        /// A step exceeded its deadline.
         #[error("Timed out after {}.{} Delete it and create it again, or choose another region or size.", span(*after_seconds), and(last))]
         DeadlineExceeded {
-            /// How long it had.
+            /// The time limit.
             after_seconds: u64,
-            /// The last reason before that.
+            /// The last reason before the timeout.
             last: Box<Reason>,
         },
-        /// The agent of its cluster is at work.
+        /// The agent of its cluster is working.
         #[error("Waiting for the agent of cluster {cluster}.")]
         AwaitingAgent {
             /// The cluster.
             cluster: String,
         },
         /// The agent of its cluster did not answer in time.
-        #[error("Agent{} has not answered by {}. Still waiting for it; an administrator can check the cluster.", of(cluster.as_ref()), at(*due))]
+        #[error("Agent{} has not answered by {}. Still waiting for it; an administrator can check the cluster.", of_cluster(cluster.as_ref()), at(*due))]
         AgentNotResponding {
-            /// The cluster, if it is known.
+            /// The cluster, if known.
             cluster: Option<String>,
-            /// When it should have answered.
+            /// The deadline for its answer.
             due: Time,
         },
         /// The agent of its cluster reports an error.
         #[error("Agent reports an error: {}.", quoted(message))]
         AgentError {
-            /// What it said.
+            /// The agent's message.
             message: String,
         },
-        /// An external system that it needs does not answer for now.
+        /// A required external system is temporarily unavailable.
         #[error("Waiting for {system}: {}. Retrying.", quoted(message))]
         BackendUnavailable {
-            /// Which.
+            /// The external system.
             system: External,
-            /// What it said.
+            /// Its message.
             message: String,
         },
-        /// An external system that it needs can't do it like this.
-        #[error("{system} failed: {}.", quoted(message))]
+        /// A required external system refused the operation.
+        #[error("Setup of {system} failed: {}. Fix the cause, then delete the instance and create it again.", quoted(message))]
         BackendRefused {
-            /// Which.
+            /// The external system.
             system: External,
-            /// What it said.
+            /// Its message.
             message: String,
         },
-        /// The catalog does not have its kind any more.
-        #[error("Catalog has no kind {kind} any more. An administrator must restore it.")]
+        /// The catalog no longer has its kind.
+        #[error("Kind {kind} is no longer in the catalog. An administrator must restore it.")]
         KindNotFound {
             /// The kind.
             kind: String,
         },
-        /// External objects differed and were repaired.
+        /// External objects had drifted and were repaired.
         #[error("Repaired after an external change: {}.", objects.join(", "))]
         Repaired {
             /// DNS records and SSO clients.
             objects: Vec<String>,
         },
-        /// Its suspension was requested.
+        /// Suspension was requested.
         #[error("{}", requested("Suspension", by.as_ref()))]
         SuspensionRequested {
-            /// Who, if that is known.
-            by: Option<By>,
+            /// The requester, if known.
+            by: Option<Requester>,
         },
-        /// Its resumption was requested.
+        /// Resumption was requested.
         #[error("{}", requested("Resume", by.as_ref()))]
         ResumeRequested {
-            /// Who, if that is known.
-            by: Option<By>,
+            /// The requester, if known.
+            by: Option<Requester>,
         },
-        /// Its holder is not entitled to it any more.
+        /// The holder's entitlement expired.
         #[error("Entitlement expired: {}. {}", quoted(message), deletion(*delete_at))]
         EntitlementExpired {
-            /// Why.
+            /// The cause.
             message: String,
-            /// When it is deleted; none if its grace period is over.
+            /// Time of deletion; none if the grace period is over.
             delete_at: Option<Time>,
         },
-        /// Its holder is entitled to it again.
+        /// The holder is entitled to it again.
         #[error("Entitlement restored.")]
         EntitlementRestored,
-        /// Its trial is over.
-        #[error("Trial expired.")]
+        /// The trial expired.
+        #[error("Trial expired: deleting the instance.")]
         TrialExpired,
-        /// Its owner may not have instances.
-        #[error("Owner {owner} is denied.")]
+        /// The owner is on the deny list.
+        #[error("Owner {owner} is on the deny list: deleting the instance.")]
         OwnerDenied {
             /// The owner.
             owner: String,
         },
-        /// Its agent is done; external objects are being removed.
+        /// The agent has removed it; external objects are being removed.
         #[error("Removing DNS records and the SSO client.")]
         CleaningUp,
-        /// Its deletion was requested.
+        /// Deletion was requested.
         #[error("{}", requested("Deletion", by.as_ref()))]
         DeletionRequested {
-            /// Who, if that is known.
-            by: Option<By>,
+            /// The requester, if known.
+            by: Option<Requester>,
         },
     }
     passes on
@@ -159,9 +159,9 @@ pub enum External {
     Dns,
     /// The OpenID provider.
     Sso,
-    /// What encrypts secrets.
+    /// The secret encryption backend.
     Secrets,
-    /// DNS, OpenID provider or secret encryption, also systems of newer versions.
+    /// Any of these, including systems of newer versions.
     #[serde(other)]
     Any,
 }
@@ -177,7 +177,7 @@ impl std::fmt::Display for External {
     }
 }
 
-fn of(cluster: Option<&String>) -> String {
+fn of_cluster(cluster: Option<&String>) -> String {
     cluster.map(|name| format!(" of cluster {name}")).unwrap_or_default()
 }
 

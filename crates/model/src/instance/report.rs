@@ -1,221 +1,235 @@
-//! What a foreign agent says of an instance, and what follows from it.
+//! Applies reports of third-party agents to instances.
 //!
-//! Reports may be late, repeated or wrong: whatever does not fit to where the instance is changes nothing.
+//! Reports may be late, repeated or wrong: a report that does not match the status changes nothing.
 
 use super::{Instance, Reason, Route, Status, Versions};
 use crate::Xid;
-use crate::kind::{Words, route};
+use crate::kind::{WireNames, route};
 
-/// What an agent says when a cluster has no room for what it was given.
+/// Message of an agent whose cluster has insufficient capacity.
 const FULL: &str = "Cluster has insufficient resources";
-/// How much of an agent's message is kept.
+/// Maximum length of an agent's message.
 const MAX_MESSAGE: usize = 1000;
 
-/// One condition of a report.
+/// A condition of a report.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Condition {
-    /// What it is about: `Ready`.
-    pub about: String,
+    /// The condition type: `Ready`.
+    pub condition_type: String,
     /// `True`, `False` or `Unknown`.
     pub status: String,
-    /// Why, in one word.
+    /// Reason in CamelCase.
     pub reason: String,
-    /// Why, as a sentence.
+    /// The message.
     pub message: String,
 }
 
-/// What an agent says of one instance.
+/// A report of an agent on one instance.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
-    /// How it is doing.
+    /// The conditions.
     pub conditions: Vec<Condition>,
-    /// Which software runs; empty texts say nothing.
+    /// Actual versions; empty means not reported.
     pub actual: Versions,
-    /// What leads to it: prefix of its host, and router.
+    /// Routes: prefix of the host, and router.
     pub routes: Vec<(String, String)>,
-    /// Where it is administered.
+    /// URL of the admin API.
     pub admin_url: Option<String>,
 }
 
-/// What it comes down to.
+/// The state of an instance according to its agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Said {
-    /// It rests.
+pub enum State {
+    /// Suspended.
     Suspended,
-    /// It can be used.
+    /// Ready for use.
     Ready,
-    /// The agent does not know: nothing follows.
+    /// Unknown to the agent: changes nothing.
     Unknown,
-    /// The agent is at it.
+    /// Being installed.
     Installing,
-    /// It is gone.
+    /// Deleted.
     Deleted,
-    /// It does not run.
+    /// Failed.
     Error(String),
-    /// The agent does not take it.
+    /// Rejected by the agent.
     Rejected,
-    /// The agent does not take it, because it has no room.
+    /// Rejected for insufficient capacity.
     Full,
 }
 
-/// Where the report comes from.
+/// The context of a report.
 #[derive(Debug, Clone, Copy)]
-pub struct Site<'a> {
-    /// The words of the kind.
-    pub words: &'a Words,
-    /// The name under which clients reach the cluster.
+pub struct Context<'a> {
+    /// The terms of the kind.
+    pub words: &'a WireNames,
+    /// DNS name of the cluster.
     pub dns: Option<&'a str>,
-    /// Names the next try to make the instance, if there has to be one.
-    pub next_try: Xid,
+    /// Id of the next provisioning attempt, if one is needed.
+    pub next_attempt: Xid,
 }
 
-/// What follows from a report, beside what is said in the instance itself.
+/// The consequence of a report, besides changed fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Then {
-    /// It stays where it is.
+pub enum Outcome {
+    /// The status stays.
     Stay,
-    /// It moves on, with this reason.
+    /// The status changes, with this reason.
     Move(Status, Reason),
-    /// It needs another cluster.
-    Elsewhere,
+    /// The instance needs another cluster.
+    Reschedule,
 }
 
-/// A report that makes no sense, as a sentence for the log.
+/// A report that contradicts the instance; the message is for the log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Odd(pub String);
+pub struct InvalidReport(pub String);
 
-/// What the conditions come down to. The first test that holds decides.
-pub fn read(conditions: &[Condition]) -> Said {
-    let ready = conditions.iter().find(|one| one.about.eq_ignore_ascii_case("ready"));
-    let Some(ready) = ready else { return Said::Installing };
+/// The state according to the conditions; the first match decides.
+pub fn reported_state(conditions: &[Condition]) -> State {
+    let ready = conditions.iter().find(|one| one.condition_type.eq_ignore_ascii_case("ready"));
+    let Some(ready) = ready else { return State::Installing };
     match (ready.reason.as_str(), ready.status.as_str()) {
-        ("Suspended", _) => Said::Suspended,
-        (_, "True") => Said::Ready,
-        (_, "Unknown") => Said::Unknown,
-        ("Deleted", _) => Said::Deleted,
-        ("Error", _) => Said::Error(ready.message.chars().take(MAX_MESSAGE).collect()),
-        ("Rejected", _) if ready.message == FULL => Said::Full,
-        ("Rejected", _) => Said::Rejected,
-        _ => Said::Installing,
+        ("Suspended", _) => State::Suspended,
+        (_, "True") => State::Ready,
+        (_, "Unknown") => State::Unknown,
+        ("Deleted", _) => State::Deleted,
+        ("Error", _) => State::Error(ready.message.chars().take(MAX_MESSAGE).collect()),
+        ("Rejected", _) if ready.message == FULL => State::Full,
+        ("Rejected", _) => State::Rejected,
+        _ => State::Installing,
     }
 }
 
-/// The instance after a report, and where it goes; nothing if the report is no news.
+/// Applies a report. Returns the changed instance and the consequence; none if nothing changes.
 pub fn apply(
-    seen: &Instance,
+    instance: &Instance,
     report: &Report,
-    at: Site<'_>,
-) -> Result<Option<(Instance, Then)>, Odd> {
-    let said = read(&report.conditions);
-    if matches!(seen.status, Status::Accepted | Status::Preparing | Status::Deleting) {
+    context: Context<'_>,
+) -> Result<Option<(Instance, Outcome)>, InvalidReport> {
+    let state = reported_state(&report.conditions);
+    if matches!(instance.status, Status::Accepted | Status::Preparing | Status::Deleting) {
         return Ok(None);
     }
-    let mut now = seen.clone();
-    let then = match said {
-        Said::Unknown => Then::Stay,
-        Said::Deleted => deleted(seen)?,
-        _ if seen.status == Status::Deprovision => return Ok(None),
-        Said::Ready => arrived(&mut now, report, at)?,
-        Said::Installing => {
-            now.detail.is_agent_ready = false;
-            keep_routes(&mut now, report, at)?;
-            Then::Stay
+    let mut updated = instance.clone();
+    let then = match state {
+        State::Unknown => Outcome::Stay,
+        State::Deleted => deleted(instance)?,
+        _ if instance.status == Status::Deprovision => return Ok(None),
+        State::Ready => ready(&mut updated, report, context)?,
+        State::Installing => {
+            updated.detail.is_agent_ready = false;
+            store_routes(&mut updated, report, context)?;
+            Outcome::Stay
         }
-        Said::Suspended => rested(&mut now),
-        Said::Error(message) => broke(&mut now, &message),
-        Said::Rejected => tried_again(&mut now, at.next_try),
-        Said::Full if seen.pinned_to.is_some() => tried_again(&mut now, at.next_try),
-        Said::Full if seen.status == Status::Provisioning => Then::Elsewhere,
-        Said::Full => Then::Stay,
+        State::Suspended => suspended(&mut updated),
+        State::Error(message) => failed(&mut updated, &message),
+        State::Rejected => retry(&mut updated, context.next_attempt),
+        State::Full if instance.pinned_to.is_some() => retry(&mut updated, context.next_attempt),
+        State::Full if instance.status == Status::Provisioning => Outcome::Reschedule,
+        State::Full => Outcome::Stay,
     };
-    if seen.status != Status::Deprovision {
-        note_versions(&mut now, report, at.words);
+    if instance.status != Status::Deprovision {
+        record_versions(&mut updated, report, context.words);
     }
-    let is_news = then != Then::Stay || now != *seen;
-    Ok(is_news.then_some((now, then)))
+    let is_changed = then != Outcome::Stay || updated != *instance;
+    Ok(is_changed.then_some((updated, then)))
 }
 
-fn deleted(seen: &Instance) -> Result<Then, Odd> {
-    if seen.status == Status::Deprovision {
-        return Ok(Then::Move(Status::Deleting, Reason::CleaningUp));
+fn deleted(instance: &Instance) -> Result<Outcome, InvalidReport> {
+    if instance.status == Status::Deprovision {
+        return Ok(Outcome::Move(Status::Deleting, Reason::CleaningUp));
     }
-    Err(Odd(format!("it is said to be gone, and nobody asked for that: it is {}", seen.status)))
+    Err(InvalidReport(format!(
+        "reported as deleted without a request; its status is {}",
+        instance.status
+    )))
 }
 
-/// It can be used, as soon as its names lead to it: that is its worker's to see.
-fn arrived(now: &mut Instance, report: &Report, at: Site<'_>) -> Result<Then, Odd> {
-    if now.status.is_resting() {
-        return Ok(Then::Stay);
+/// Records readiness. The worker makes the instance ready once its DNS records exist.
+fn ready(
+    instance: &mut Instance,
+    report: &Report,
+    context: Context<'_>,
+) -> Result<Outcome, InvalidReport> {
+    if instance.status.is_suspended() {
+        return Ok(Outcome::Stay);
     }
-    keep_routes(now, report, at)?;
-    now.detail.is_agent_ready = true;
+    store_routes(instance, report, context)?;
+    instance.detail.is_agent_ready = true;
     if report.admin_url.is_some() {
-        now.detail.admin_url.clone_from(&report.admin_url);
+        instance.detail.admin_url.clone_from(&report.admin_url);
     }
-    Ok(Then::Stay)
+    Ok(Outcome::Stay)
 }
 
-fn rested(now: &mut Instance) -> Then {
-    now.detail.is_agent_ready = false;
-    if now.status == Status::Suspending {
-        return Then::Move(Status::Suspended, now.reason.clone());
+fn suspended(instance: &mut Instance) -> Outcome {
+    instance.detail.is_agent_ready = false;
+    if instance.status == Status::Suspending {
+        return Outcome::Move(Status::Suspended, instance.reason.clone());
     }
-    Then::Stay
+    Outcome::Stay
 }
 
-fn broke(now: &mut Instance, message: &str) -> Then {
-    now.detail.is_agent_ready = false;
-    if !now.status.may_become(Status::Failed) || now.status.is_resting() {
-        return Then::Stay;
+fn failed(instance: &mut Instance, message: &str) -> Outcome {
+    instance.detail.is_agent_ready = false;
+    if !instance.status.may_become(Status::Failed) || instance.status.is_suspended() {
+        return Outcome::Stay;
     }
-    Then::Move(Status::Failed, Reason::AgentError { message: message.to_owned() })
+    Outcome::Move(Status::Failed, Reason::AgentError { message: message.to_owned() })
 }
 
-fn tried_again(now: &mut Instance, next_try: Xid) -> Then {
-    if now.status == Status::Provisioning {
-        now.detail.placement = Some(next_try);
+fn retry(instance: &mut Instance, next_try: Xid) -> Outcome {
+    if instance.status == Status::Provisioning {
+        instance.detail.placement = Some(next_try);
     }
-    Then::Stay
+    Outcome::Stay
 }
 
-/// Keeps what leads to it: once, and only what leads into its cluster.
-fn keep_routes(now: &mut Instance, report: &Report, at: Site<'_>) -> Result<(), Odd> {
-    let Some(host) = now.host.as_deref().filter(|_| now.detail.routes.is_empty()) else {
+/// Stores the routes once, if they lead into the cluster.
+fn store_routes(
+    instance: &mut Instance,
+    report: &Report,
+    context: Context<'_>,
+) -> Result<(), InvalidReport> {
+    let Some(host) = instance.host.as_deref().filter(|_| instance.detail.routes.is_empty()) else {
         return Ok(());
     };
-    let home = at.dns.map(|dns| dns.strip_prefix("apps.").unwrap_or(dns));
-    let stray = report.routes.iter().find(|(_, router)| !is_within(router, home));
-    if let Some((_, router)) = stray {
-        let home = home.unwrap_or("anything");
-        return Err(Odd(format!("the router {router:?} does not lead into the cluster, {home}")));
+    let domain = context.dns.map(|dns| dns.strip_prefix("apps.").unwrap_or(dns));
+    let outside = report.routes.iter().find(|(_, router)| !is_within(router, domain));
+    if let Some((_, router)) = outside {
+        let domain = domain.unwrap_or("anything");
+        return Err(InvalidReport(format!(
+            "router {router:?} is not within the cluster's domain {domain}"
+        )));
     }
     let routes = report
         .routes
         .iter()
         .map(|(prefix, router)| Route { domain: route(prefix, host), router: router.clone() });
-    now.detail.routes = routes.collect();
+    instance.detail.routes = routes.collect();
     Ok(())
 }
 
-/// Does a name lie in this domain, or is it the domain itself? Without a domain, any will do.
-fn is_within(router: &str, home: Option<&str>) -> bool {
-    let Some(home) = home else { return !router.is_empty() };
-    router == home || router.strip_suffix(home).is_some_and(|rest| rest.ends_with('.'))
+/// Is the router within the domain? Without a domain any router is.
+fn is_within(router: &str, domain: Option<&str>) -> bool {
+    let Some(domain) = domain else { return !router.is_empty() };
+    router == domain || router.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'))
 }
 
-fn note_versions(now: &mut Instance, report: &Report, words: &Words) {
-    let actual = &mut now.detail.actual;
-    for (known, said) in [
+fn record_versions(instance: &mut Instance, report: &Report, words: &WireNames) {
+    let actual = &mut instance.detail.actual;
+    for (recorded, reported) in [
         (&mut actual.operator, &report.actual.operator),
         (&mut actual.service, &report.actual.service),
         (&mut actual.protocol, &report.actual.protocol),
     ] {
-        if !said.is_empty() {
-            known.clone_from(said);
+        if !reported.is_empty() {
+            recorded.clone_from(reported);
         }
     }
-    let ready = report.conditions.iter().find(|one| one.about.eq_ignore_ascii_case("ready"));
+    let ready =
+        report.conditions.iter().find(|one| one.condition_type.eq_ignore_ascii_case("ready"));
     let reason = ready.map(|ready| ready.reason.as_str()).unwrap_or_default();
     let ibp = words.ibp.as_deref();
     let parts = [
@@ -226,7 +240,7 @@ fn note_versions(now: &mut Instance, report: &Report, words: &Words) {
     let upgrading = parts.into_iter().filter(|(_, word)| {
         word.is_some_and(|word| !reason.is_empty() && words.updating(word) == reason)
     });
-    now.detail.upgrading = upgrading.map(|(part, _)| part.to_owned()).collect();
+    instance.detail.upgrading = upgrading.map(|(part, _)| part.to_owned()).collect();
 }
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
-//! An instance for tests.
+//! A sample instance for tests.
 
 use super::{Detail, Instance, Reason, Status};
 use crate::{ClusterId, DeploymentId, InstanceId, OrganizationId, Time, Xid};
 
-/// Names something, by a number.
+/// An id from a number.
 pub(super) fn xid(n: u32) -> Xid {
     Xid::new(1, [0; 5], n)
 }
 
-/// An instance on a cluster of a foreign agent.
+/// An instance on a cluster with a third-party agent.
 pub(super) fn instance(status: Status) -> Instance {
     Instance {
         id: InstanceId(xid(1)),

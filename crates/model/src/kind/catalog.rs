@@ -1,9 +1,9 @@
-//! All kinds that there are.
+//! The catalog of kinds.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Kind, Refused, parse};
+use super::{FileError, Kind, parse};
 
 /// All kinds, by name.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -11,26 +11,26 @@ pub struct Catalog {
     kinds: BTreeMap<String, Arc<Kind>>,
 }
 
-/// The kinds in the binary.
+/// The built-in kinds.
 const BUILT_IN: [(&str, &str); 2] = [
     ("catalog/dinosaur.yaml", include_str!("../../../../catalog/dinosaur.yaml")),
     ("catalog/kafka.yaml", include_str!("../../../../catalog/kafka.yaml")),
 ];
 
 impl Catalog {
-    /// A catalog of these kinds, which must not share a name, a plural, an API or error codes.
-    pub fn new(kinds: Vec<Kind>) -> Result<Catalog, Refused> {
-        Self::of(kinds.into_iter().map(|kind| (format!("kind {}", kind.name), kind)))
+    /// A catalog of these kinds. Name, plural, API and error prefix must be unique.
+    pub fn new(kinds: Vec<Kind>) -> Result<Catalog, FileError> {
+        Self::from_kinds(kinds.into_iter().map(|kind| (format!("kind {}", kind.name), kind)))
     }
 
-    /// A catalog of the kinds in these files, each given by its name and its text.
-    pub fn parse(files: &[(&str, &str)]) -> Result<Catalog, Refused> {
+    /// Parses a catalog from files, given as name and text.
+    pub fn parse(files: &[(&str, &str)]) -> Result<Catalog, FileError> {
         let read = |(file, text): &(&str, &str)| Ok(((*file).to_owned(), parse(file, text)?));
         let kinds: Vec<_> = files.iter().map(read).collect::<Result<_, _>>()?;
-        Self::of(kinds.into_iter())
+        Self::from_kinds(kinds.into_iter())
     }
 
-    fn of(kinds: impl Iterator<Item = (String, Kind)>) -> Result<Catalog, Refused> {
+    fn from_kinds(kinds: impl Iterator<Item = (String, Kind)>) -> Result<Catalog, FileError> {
         let mut catalog = Catalog::default();
         for (file, kind) in kinds {
             catalog.add(&file, kind)?;
@@ -38,28 +38,28 @@ impl Catalog {
         Ok(catalog)
     }
 
-    fn add(&mut self, file: &str, kind: Kind) -> Result<(), Refused> {
+    fn add(&mut self, file: &str, kind: Kind) -> Result<(), FileError> {
         for other in self.kinds() {
-            if let Some(field) = shared(other, &kind) {
-                let reason = format!("{field}: is that of the kind {} already", other.name);
-                return Err(Refused::new(file, reason));
+            if let Some(field) = duplicate_field(other, &kind) {
+                let reason = format!("{field}: is already used by the kind {}", other.name);
+                return Err(FileError::new(file, reason));
             }
         }
         self.kinds.insert(kind.name.clone(), Arc::new(kind));
         Ok(())
     }
 
-    /// The same with these kinds: one of the same name takes the other's place.
-    pub fn with(&self, kinds: Vec<Kind>) -> Result<Catalog, Refused> {
+    /// A copy of the catalog with these kinds added; they replace kinds of the same name.
+    pub fn with(&self, kinds: Vec<Kind>) -> Result<Catalog, FileError> {
         let is_replaced = |name: &str| kinds.iter().any(|kind| kind.name == name);
-        let kept = self.kinds().filter(|kind| !is_replaced(&kind.name));
-        let kept: Vec<Kind> = kept.map(|kind| Kind::clone(kind)).collect();
-        Self::new(kept.into_iter().chain(kinds).collect())
+        let retained = self.kinds().filter(|kind| !is_replaced(&kind.name));
+        let retained: Vec<Kind> = retained.map(|kind| Kind::clone(kind)).collect();
+        Self::new(retained.into_iter().chain(kinds).collect())
     }
 
-    /// The kinds that are part of the binary.
+    /// The built-in catalog.
     pub fn built_in() -> Catalog {
-        Catalog::parse(&BUILT_IN).expect("a test reads the same files")
+        Catalog::parse(&BUILT_IN).expect("a test parses the same files")
     }
 
     /// The kind with this name.
@@ -78,8 +78,8 @@ impl Catalog {
     }
 }
 
-/// What two kinds share and must not.
-fn shared(a: &Kind, b: &Kind) -> Option<&'static str> {
+/// A unique field in which two kinds are equal.
+fn duplicate_field(a: &Kind, b: &Kind) -> Option<&'static str> {
     [
         ("name", &a.name, &b.name),
         ("plural", &a.plural, &b.plural),

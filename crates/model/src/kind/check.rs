@@ -1,13 +1,13 @@
-//! The rules that a kind must keep, beyond its shape. Errors name the field by its path in the file.
+//! Semantic validation of a kind. Errors name the field by its path in the file.
 
 mod place;
 mod program;
 
-use super::{BillingModel, InstanceType, Kind, Offers, SEARCH_COLUMNS, Size, Words};
+use super::{BillingModel, InstanceType, Kind, Offers, SEARCH_COLUMNS, Size, WireNames};
 use crate::deployment::MAX_PRIORITY;
 use crate::{Invalid, name};
 
-/// The longest life of an instance that can be written: ten years.
+/// The maximum lifespan of an instance: ten years.
 const MAX_LIFESPAN_SECONDS: u32 = 10 * 365 * 24 * 3600;
 
 pub(super) fn kind(kind: &Kind) -> Result<(), Invalid> {
@@ -24,10 +24,10 @@ pub(super) fn kind(kind: &Kind) -> Result<(), Invalid> {
 fn identity(kind: &Kind) -> Result<(), Invalid> {
     id("name", &kind.name)?;
     id("plural", &kind.plural)?;
-    word("api", &kind.api)?;
+    identifier("api", &kind.api)?;
     let upper = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '-';
     if kind.error_prefix.is_empty() || !kind.error_prefix.chars().all(upper) {
-        return Err(Invalid::new("error_prefix", "must be made of A-Z, 0-9 and -"));
+        return Err(Invalid::new("error_prefix", "must contain only A-Z, 0-9 and -"));
     }
     name::line("display_name", &kind.display_name, 128)?;
     if !(-MAX_PRIORITY..=MAX_PRIORITY).contains(&kind.priority) {
@@ -37,7 +37,7 @@ fn identity(kind: &Kind) -> Result<(), Invalid> {
     Ok(())
 }
 
-fn words(words: &Words) -> Result<(), Invalid> {
+fn words(words: &WireNames) -> Result<(), Invalid> {
     for (field, text) in [
         ("object", &words.object),
         ("list", &words.list),
@@ -49,10 +49,10 @@ fn words(words: &Words) -> Result<(), Invalid> {
         ("version", &words.version),
         ("ibp", words.ibp.as_ref().unwrap_or(&words.version)),
     ] {
-        plain_word(field, text)?;
+        alphanumeric(field, text)?;
     }
-    word("host", &words.host)?;
-    word("waiting", &words.waiting)?;
+    identifier("host", &words.host)?;
+    identifier("waiting", &words.waiting)?;
     dns_name("agent_domain", &words.agent_domain)?;
     name::dns_label("admin_role", &words.admin_role)?;
     if !(1..=63).contains(&words.name_max) {
@@ -77,7 +77,7 @@ fn types(kind: &Kind) -> Result<(), Invalid> {
     unique("types", "id", kind.types.iter().map(|one| one.id.as_str()))?;
     each("types", &kind.types, instance_type)?;
     match &kind.trial {
-        Some(trial) if kind.type_of(trial).is_none() => {
+        Some(trial) if kind.instance_type(trial).is_none() => {
             Err(Invalid::new("trial", format!("must be one of {}", type_ids(kind))))
         }
         _ => Ok(()),
@@ -118,7 +118,7 @@ fn size(size: &Size) -> Result<(), Invalid> {
     if size.resources.is_empty() {
         return Err(Invalid::new(
             "resources",
-            "must name what an instance takes, like cpu and ram",
+            "must list what an instance consumes, like cpu and ram",
         ));
     }
     for (field, amount) in
@@ -136,13 +136,13 @@ fn size(size: &Size) -> Result<(), Invalid> {
     at_least_one("zones", &size.zones)
 }
 
-/// Regions show all sizes up to the largest that fits, so their order must be that of their weight.
+/// Sizes must be sorted by capacity, since regions show all sizes up to the largest that fits.
 fn ascending(sizes: &[Size]) -> Result<(), Invalid> {
     for (i, pair) in sizes.windows(2).enumerate() {
         let (small, large) = (&pair[0], &pair[1]);
         if small.capacity_consumed > large.capacity_consumed {
             let detail = format!(
-                "sizes must be in the order of what they consume, but {} consumes more",
+                "sizes must be in ascending order of capacity, but {} consumes more",
                 small.id
             );
             return Err(Invalid::new(format!("sizes[{}].capacity_consumed", i + 1), detail));
@@ -151,7 +151,7 @@ fn ascending(sizes: &[Size]) -> Result<(), Invalid> {
     Ok(())
 }
 
-/// Checks every entry of a list; errors get its place.
+/// Checks every entry of a list; errors contain its position.
 fn each<T>(
     list: &str,
     items: &[T],
@@ -167,7 +167,7 @@ fn at_least_one<T>(list: &str, items: &[T]) -> Result<(), Invalid> {
     if items.is_empty() { Err(Invalid::new(list, "must have at least one entry")) } else { Ok(()) }
 }
 
-/// No two entries have the same key; `field` is the key's, empty when the entry is the key.
+/// Checks that keys are unique; `field` is the key's field, empty if the entry itself is the key.
 pub(super) fn unique<'a>(
     list: &str,
     field: &str,
@@ -177,19 +177,19 @@ pub(super) fn unique<'a>(
     for (i, key) in keys.enumerate() {
         if !seen.insert(key) {
             let dot = if field.is_empty() { "" } else { "." };
-            let detail = format!("\"{}\" is there twice", key.escape_default());
+            let detail = format!("duplicate value \"{}\"", key.escape_default());
             return Err(Invalid::new(format!("{list}[{i}]{dot}{field}"), detail));
         }
     }
     Ok(())
 }
 
-/// Exactly one of a list is marked as the default.
+/// Checks that exactly one entry is the default.
 fn one_default(list: &str, marks: impl Iterator<Item = bool>) -> Result<(), Invalid> {
     let marked: Vec<usize> = marks.enumerate().filter(|(_, mark)| *mark).map(|(i, _)| i).collect();
     match marked[..] {
         [_] => Ok(()),
-        [] => Err(Invalid::new(list, "one entry must be marked with default: true")),
+        [] => Err(Invalid::new(list, "one entry must have default: true")),
         [_, second, ..] => {
             let field = format!("{list}[{second}].default");
             Err(Invalid::new(field, "only one entry may be the default"))
@@ -197,34 +197,43 @@ fn one_default(list: &str, marks: impl Iterator<Item = bool>) -> Result<(), Inva
     }
 }
 
-/// A name in paths and plans: a lower-case letter, then letters, digits and hyphens.
+/// Checks a name in paths and plans: a lower-case letter, then letters, digits and hyphens.
 fn id(field: &str, text: &str) -> Result<(), Invalid> {
     let starts = text.starts_with(|c: char| c.is_ascii_lowercase());
     if starts && text.len() <= 32 && name::dns_label(field, text).is_ok() {
         return Ok(());
     }
-    Err(Invalid::new(field, "must start with a-z, go on with a-z, 0-9 and -, and have at most 32"))
+    Err(Invalid::new(
+        field,
+        "must start with a-z, contain only a-z, 0-9 and -, and have at most 32 characters",
+    ))
 }
 
-/// A name in paths and JSON: a lower-case letter, then letters, digits and underscores.
-pub(super) fn word(field: &str, text: &str) -> Result<(), Invalid> {
+/// Checks a name in paths and JSON: a lower-case letter, then letters, digits and underscores.
+pub(super) fn identifier(field: &str, text: &str) -> Result<(), Invalid> {
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     let starts = text.starts_with(|c: char| c.is_ascii_lowercase());
     if starts && text.len() <= 63 && text.chars().all(allowed) {
         return Ok(());
     }
-    Err(Invalid::new(field, "must start with a-z, go on with a-z, 0-9 and _, and have at most 63"))
+    Err(Invalid::new(
+        field,
+        "must start with a-z, contain only a-z, 0-9 and _, and have at most 63 characters",
+    ))
 }
 
-fn plain_word(field: &str, text: &str) -> Result<(), Invalid> {
+fn alphanumeric(field: &str, text: &str) -> Result<(), Invalid> {
     let starts = text.starts_with(|c: char| c.is_ascii_alphabetic());
     if starts && text.len() <= 63 && text.chars().all(|c| c.is_ascii_alphanumeric()) {
         return Ok(());
     }
-    Err(Invalid::new(field, "must be made of letters and digits, and have at most 63"))
+    Err(Invalid::new(
+        field,
+        "must start with a letter, contain only letters and digits, and have at most 63 characters",
+    ))
 }
 
-/// A name of DNS: labels with dots between them.
+/// Checks a DNS name: labels separated by dots.
 fn dns_name(field: &str, text: &str) -> Result<(), Invalid> {
     if text.len() <= 190 && text.split('.').all(|label| name::dns_label(field, label).is_ok()) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Cloud providers and regions that a kind can be had in.
+//! Cloud providers and regions of a kind.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use serde::Deserialize;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cloud {
-    /// Its name in the API.
+    /// The name in the API.
     pub name: String,
-    /// Its name for people.
+    /// The display name.
     pub display_name: String,
-    /// Is it meant when none is named?
+    /// Is it the default?
     #[serde(default, rename = "default")]
     pub is_default: bool,
-    /// Its regions.
+    /// The regions.
     pub regions: Vec<Region>,
 }
 
@@ -23,26 +23,26 @@ pub struct Cloud {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Region {
-    /// Its name in the API.
+    /// The name in the API.
     pub name: String,
-    /// Its name for people.
+    /// The display name.
     pub display_name: String,
-    /// Is it meant when none is named?
+    /// Is it the default?
     #[serde(default, rename = "default")]
     pub is_default: bool,
-    /// The instance types that it has; none means that the region is closed.
+    /// The available instance types; a region without any is disabled.
     #[serde(default)]
     pub types: BTreeMap<String, RegionLimit>,
 }
 
-/// How much of one instance type a region takes, in units of capacity.
+/// The capacity of a region for one instance type, in units.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RegionLimit {
-    /// The most; without one there is no limit, with 0 nothing fits.
+    /// The maximum; unlimited if absent, and 0 disables the type.
     #[serde(default)]
     pub limit: Option<u32>,
-    /// How much should stay free, so that the next one need not wait.
+    /// The capacity to keep free, so that the next instance need not wait.
     #[serde(default)]
     pub slack: Option<u32>,
 }
@@ -53,14 +53,14 @@ impl Cloud {
         self.regions.iter().find(|region| region.name == name)
     }
 
-    /// The region that is meant when none is named.
+    /// The default region.
     pub fn default_region(&self) -> &Region {
-        self.regions.iter().find(|region| region.is_default).expect("parsing saw one default")
+        self.regions.iter().find(|region| region.is_default).expect("parsing ensures one default")
     }
 }
 
 impl Region {
-    /// Can anything be had here at all?
+    /// Does the region offer any instance type?
     pub fn is_enabled(&self) -> bool {
         !self.types.is_empty()
     }

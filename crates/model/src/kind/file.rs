@@ -1,4 +1,4 @@
-//! The file of a kind as it is written; turned into a [`Kind`] once it is complete and checked.
+//! The file format of a kind, converted to a [`Kind`] after validation.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::limit::Measure;
 use super::{
     BillingModel, Cloud, InstanceType, Kind, Limit, Maturity, Needs, Offers, Run, Shown, Size,
-    Version, Words, Zones,
+    Version, WireNames, Zones,
 };
 use crate::{Invalid, Resources};
 
@@ -37,7 +37,7 @@ pub(super) struct File {
     priority: i64,
 }
 
-/// The words that a kind does not derive from its name.
+/// Overrides of names that are otherwise derived from the kind's name.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FileWords {
@@ -58,7 +58,7 @@ struct FileWords {
     name_max: Option<usize>,
 }
 
-/// A limit without its value, which each size gives.
+/// A limit without its value, which each size sets.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FileLimit {
@@ -94,7 +94,7 @@ struct FileSize {
     #[serde(default)]
     maturity: Maturity,
     zones: Option<Vec<Zones>>,
-    // Scalars are taken as they are written; the limit says what they mean.
+    // Scalars are read as strings; the limit's measure determines their type.
     #[serde(default)]
     limits: BTreeMap<String, String>,
 }
@@ -104,15 +104,15 @@ fn one() -> u32 {
 }
 
 impl File {
-    /// The kind, complete and checked. Errors name the field by its path in the file.
-    pub(super) fn kind(self) -> Result<Kind, Invalid> {
+    /// Converts and validates. Errors name the field by its path in the file.
+    pub(super) fn into_kind(self) -> Result<Kind, Invalid> {
         let plural = self.plural.unwrap_or_else(|| format!("{}s", self.name));
         let api = self.api.unwrap_or_else(|| format!("{}_mgmt", plural.replace('-', "_")));
         let prefix = self.error_prefix.unwrap_or_else(|| api.to_uppercase().replace('_', "-"));
         check_limits(&self.limits)?;
         let kind = Kind {
-            words: self.words.over(Words::of(&self.name)),
-            types: in_order("types", self.types, |kind| kind.instance_type(&self.limits))?,
+            words: self.words.or(WireNames::defaults(&self.name)),
+            types: map_list("types", self.types, |kind| kind.instance_type(&self.limits))?,
             name: self.name,
             plural,
             api,
@@ -132,8 +132,8 @@ impl File {
     }
 }
 
-/// Maps a list; what is wrong with an entry is said with the entry's place.
-fn in_order<A, B>(
+/// Maps a list; errors contain the position of the entry.
+fn map_list<A, B>(
     list: &str,
     items: Vec<A>,
     map: impl Fn(A) -> Result<B, Invalid>,
@@ -143,8 +143,8 @@ fn in_order<A, B>(
 }
 
 impl FileWords {
-    fn over(self, words: Words) -> Words {
-        Words {
+    fn or(self, words: WireNames) -> WireNames {
+        WireNames {
             object: self.object.unwrap_or(words.object),
             list: self.list.unwrap_or(words.list),
             admin_list: self.admin_list.unwrap_or(words.admin_list),
@@ -168,7 +168,7 @@ impl FileType {
     fn instance_type(self, limits: &[FileLimit]) -> Result<InstanceType, Invalid> {
         let zones = if self.multi_az { Zones::Multi } else { Zones::Single };
         Ok(InstanceType {
-            sizes: in_order("sizes", self.sizes, |size| size.size(zones, limits))?,
+            sizes: map_list("sizes", self.sizes, |size| size.size(zones, limits))?,
             id: self.id,
             display_name: self.display_name,
             multi_az: self.multi_az,
@@ -192,13 +192,13 @@ impl FileSize {
         })
     }
 
-    /// Every limit of the kind with this size's value.
+    /// All limits of the kind with the values of this size.
     fn limits(&self, limits: &[FileLimit]) -> Result<Vec<Limit>, Invalid> {
         let is_known = |name: &String| limits.iter().any(|limit| &limit.name == name);
         if let Some(name) = self.limits.keys().find(|name| !is_known(name)) {
             let known: Vec<_> = limits.iter().map(|limit| limit.name.as_str()).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            let detail = format!("no such limit; the kind has {known}");
+            let detail = format!("unknown limit; the kind has {known}");
             return Err(Invalid::new(format!("limits.{name}"), detail));
         }
         limits.iter().map(|limit| limit.with(self.limits.get(&limit.name))).collect()
@@ -209,7 +209,10 @@ impl FileLimit {
     fn with(&self, value: Option<&String>) -> Result<Limit, Invalid> {
         let field = format!("limits.{}", self.name);
         let Some(text) = value else {
-            return Err(Invalid::new(field, "is missing; each size gives every limit of the kind"));
+            return Err(Invalid::new(
+                field,
+                "is missing; each size must set every limit of the kind",
+            ));
         };
         Ok(Limit {
             name: self.name.clone(),
@@ -223,9 +226,9 @@ impl FileLimit {
 fn check_limits(limits: &[FileLimit]) -> Result<(), Invalid> {
     super::check::unique("limits", "name", limits.iter().map(|limit| limit.name.as_str()))?;
     for (i, limit) in limits.iter().enumerate() {
-        super::check::word(&format!("limits[{i}].name"), &limit.name)?;
+        super::check::identifier(&format!("limits[{i}].name"), &limit.name)?;
         if limit.shown == Shown::Bytes && limit.measure != Measure::Bytes {
-            let detail = "only a limit that is measured in bytes can be shown so";
+            let detail = "bytes is only allowed for limits measured in bytes";
             return Err(Invalid::new(format!("limits[{i}].shown"), detail));
         }
     }

@@ -1,4 +1,4 @@
-//! Instance types: their sizes, and how they are paid for.
+//! Instance types with their sizes and billing models.
 
 use serde::Deserialize;
 
@@ -6,85 +6,85 @@ use super::Limit;
 use crate::Resources;
 use crate::text_enum::text_enum;
 
-/// A type of instance, with its sizes.
+/// An instance type.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InstanceType {
-    /// Its id, the first half of a plan.
+    /// The id, the first half of a plan.
     pub id: String,
-    /// Its name for people.
+    /// The display name.
     pub display_name: String,
-    /// Do its instances span zones?
+    /// Do instances span availability zones?
     pub multi_az: bool,
-    /// How it can be paid for, in the order in which quota is looked for.
+    /// The billing models, in the order in which quota is tried.
     pub billing_models: Vec<BillingModel>,
-    /// Its sizes, smallest first.
+    /// The sizes, smallest first.
     pub sizes: Vec<Size>,
 }
 
-/// A way to pay for an instance type.
+/// A billing model of an instance type.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BillingModel {
-    /// Its id.
+    /// The id.
     pub id: String,
-    /// What it is called where accounts are managed.
+    /// The resource name in account management.
     pub resource: String,
-    /// The product there.
+    /// The product in account management.
     pub product: String,
-    /// The billing models there.
+    /// The billing models in account management.
     pub models: Vec<String>,
-    /// For how many days an instance is only suspended after its entitlement has ended.
-    #[serde(default = "a_week")]
+    /// The days for which an instance is suspended, not deleted, after its entitlement ends.
+    #[serde(default = "default_grace_days")]
     pub grace_days: u32,
 }
 
-pub(super) fn a_week() -> u32 {
+pub(super) fn default_grace_days() -> u32 {
     7
 }
 
 /// A size of an instance type.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Size {
-    /// Its id, the second half of a plan.
+    /// The id, the second half of a plan.
     pub id: String,
-    /// Its name for people.
+    /// The display name.
     pub display_name: String,
-    /// What an instance takes of the cluster that it runs on.
+    /// The resources that an instance consumes on its cluster.
     pub resources: Resources,
-    /// What it counts against regions, and clusters of foreign agents.
+    /// The units that an instance consumes of regions, and of clusters with third-party agents.
     pub capacity_consumed: u32,
-    /// What it counts against the customer.
+    /// The units of quota that an instance consumes.
     pub quota_consumed: u32,
-    /// How long an instance lives, if not for ever.
+    /// The lifespan of an instance; unlimited if absent.
     pub lifespan_seconds: Option<u32>,
-    /// How sure its makers are of it.
+    /// The maturity.
     pub maturity: Maturity,
-    /// The zone modes that it can have.
+    /// The supported zone modes.
     pub zones: Vec<Zones>,
-    /// What its users may do with it, in the order of the file.
+    /// The limits for users, in the order of the file.
     pub limits: Vec<Limit>,
 }
 
-/// How sure a size's makers are of it.
+/// The maturity of a size.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Maturity {
-    /// To be relied on.
+    /// Generally available.
     #[default]
     Stable,
-    /// To be tried.
+    /// A preview.
     Preview,
 }
 
 text_enum!(Maturity { Stable => "stable", Preview => "preview" });
 
-/// A zone mode.
+/// An availability zone mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Zones {
-    /// All in one zone.
+    /// All replicas in one zone.
     Single,
-    /// Spread over zones.
+    /// Replicas spread over zones.
     Multi,
 }
 
@@ -96,9 +96,9 @@ impl InstanceType {
         self.sizes.iter().find(|size| size.id == id)
     }
 
-    /// The smallest size, which is meant when none is named.
+    /// The smallest size, which is the default.
     pub fn default_size(&self) -> &Size {
-        self.sizes.first().expect("parsing saw at least one")
+        self.sizes.first().expect("parsing ensures at least one")
     }
 
     /// The billing model with this id.

@@ -1,52 +1,52 @@
-//! Limits that the users of an instance meet: shown in the API, handed to agents.
+//! Limits of an instance: shown in the API, passed to agents.
 
 use serde::Deserialize;
 
 use crate::Quantity;
 
-/// What an instance of a size allows.
+/// A limit of a size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limit {
-    /// Its name in the API.
+    /// The name in the API.
     pub name: String,
-    /// Its name in the capacity that foreign agents are handed; without one they don't see it.
+    /// The name in the capacity passed to third-party agents; omitted there if absent.
     pub agent: Option<String>,
-    /// Its value.
+    /// The value.
     pub value: LimitValue,
-    /// How an instance shows it.
+    /// The representation in instances.
     pub shown: Shown,
 }
 
 /// A limit's value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LimitValue {
-    /// An amount of bytes, and how it was written.
+    /// A number of bytes.
     Quantity {
-        /// As in the file: `50Mi`.
+        /// The quantity as written in the file: `50Mi`.
         text: String,
-        /// The same in bytes.
+        /// The number of bytes.
         bytes: i64,
     },
     /// A number.
     Number(i64),
-    /// Anything else: `P14D`.
+    /// A string: `P14D`.
     Text(String),
 }
 
-/// How an instance shows a limit; the list of instance types shows all.
+/// The representation of a limit in instances; the list of instance types shows all limits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Shown {
-    /// Not at all.
+    /// Hidden.
     #[default]
     Hidden,
-    /// The number, or the text as in the file.
+    /// The number, or the string from the file.
     Plain,
-    /// As an object `{bytes: …}`.
+    /// An object `{bytes: …}`.
     Bytes,
 }
 
-/// What a limit's values are.
+/// The type of a limit's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Measure {
@@ -56,7 +56,7 @@ pub(super) enum Measure {
 }
 
 impl Measure {
-    /// Reads a value of this measure, or says what is expected.
+    /// Parses a value, or returns what is expected.
     pub(super) fn value(self, text: &str) -> Result<LimitValue, String> {
         match self {
             Measure::Bytes => bytes(text),

@@ -1,14 +1,14 @@
-//! Which calls of the fleet managers' API family a kind has.
+//! The calls of the fleet managers' API family that a kind supports.
 
 use serde::Deserialize;
 
 use crate::search::Op;
 
-/// The columns that can be searched.
+/// The searchable columns.
 pub const SEARCH_COLUMNS: [&str; 7] =
     ["region", "name", "cloud_provider", "status", "owner", "cluster_id", "instance_type"];
 
-/// The columns that lists can be ordered by, beside the kind's word for the host.
+/// The columns by which lists can be sorted, in addition to the kind's host column.
 pub const ORDER_COLUMNS: [&str; 15] = [
     "cloud_provider",
     "cluster_id",
@@ -27,12 +27,12 @@ pub const ORDER_COLUMNS: [&str; 15] = [
     "version",
 ];
 
-/// What a kind's API offers.
+/// The features of a kind's API.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a call that is there or not")]
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent feature")]
 pub struct Offers {
-    /// Sizes can be chosen by `plan`, and instances show theirs.
+    /// Sizes can be chosen by `plan`, and instances show their size.
     pub plans: bool,
     /// Billing models and marketplaces can be chosen.
     pub billing: bool,
@@ -42,23 +42,23 @@ pub struct Offers {
     pub service_accounts: bool,
     /// The list of instance types of a region.
     pub instance_types: bool,
-    /// Organizations can register clusters of their own.
+    /// Organizations can register their own clusters.
     pub enterprise_clusters: bool,
-    /// Administrators can suspend and resume.
+    /// Administrators can suspend and resume instances.
     pub suspension: bool,
     /// Metrics of an instance.
     pub metrics: bool,
     /// `GET /status`.
     pub status: bool,
-    /// Regions show which sizes fit now; otherwise only their instance types.
+    /// Regions show which sizes fit now, instead of only their instance types.
     pub capacity: bool,
-    /// Users can choose whether sessions are authenticated again.
+    /// Users can toggle reauthentication of sessions.
     pub reauthentication: bool,
-    /// Who says whether an instance spans zones.
+    /// How multi-zone instances are chosen.
     pub multi_az: MultiAz,
-    /// The columns that can be searched, out of [`SEARCH_COLUMNS`].
+    /// The searchable columns, out of [`SEARCH_COLUMNS`].
     pub search_columns: Vec<String>,
-    /// The operators that can be searched with.
+    /// The supported search operators.
     pub search_operators: Vec<Op>,
 }
 
@@ -83,12 +83,12 @@ impl Default for Offers {
     }
 }
 
-/// Who says whether an instance spans zones.
+/// How multi-zone instances are chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MultiAz {
-    /// Its type.
+    /// Determined by the instance type.
     Forced,
-    /// The request, which must say yes.
+    /// Requested explicitly; the request must say yes.
     Asked,
 }

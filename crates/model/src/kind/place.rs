@@ -1,31 +1,31 @@
-//! Where a request wants its instance.
+//! Resolves the cloud and region of a request.
 
 use super::{Cloud, Kind, Region};
 
-/// Why a kind can't be had somewhere. The sentences are for users.
+/// Why a kind is not available at a location. Messages are shown to users.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PlaceError {
-    /// No such cloud provider.
-    #[error("the cloud provider \"{}\" is not supported; supported are {known}", .name.escape_default())]
+pub enum LocationError {
+    /// Unknown cloud provider.
+    #[error("cloud provider \"{}\" is not supported; expected one of {known}", .name.escape_default())]
     UnknownCloud {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// What there is.
+        /// The available names.
         known: String,
     },
-    /// The cloud provider has no such region.
-    #[error("the region \"{}\" is not supported; {cloud} has {known}", .name.escape_default())]
+    /// Unknown region.
+    #[error("region \"{}\" is not supported; expected one of {known} for {cloud}", .name.escape_default())]
     UnknownRegion {
-        /// What was asked for.
+        /// The requested name.
         name: String,
         /// The cloud provider.
         cloud: String,
-        /// What there is.
+        /// The available names.
         known: String,
     },
-    /// The region does not have the instance type.
-    #[error("{instance_type} instances are not supported in the region {region} of {cloud}")]
-    TypeNotThere {
+    /// The region does not offer the instance type.
+    #[error("{instance_type} instances are not supported in region {region} of {cloud}")]
+    TypeNotOffered {
         /// The instance type.
         instance_type: String,
         /// The cloud provider.
@@ -36,16 +36,16 @@ pub enum PlaceError {
 }
 
 impl Kind {
-    /// The cloud and the region with these names; an empty name means the default.
-    pub fn place(&self, cloud: &str, region: &str) -> Result<(&Cloud, &Region), PlaceError> {
+    /// The cloud and region with these names; an empty name means the default.
+    pub fn location(&self, cloud: &str, region: &str) -> Result<(&Cloud, &Region), LocationError> {
         let found = if cloud.is_empty() { Some(self.default_cloud()) } else { self.cloud(cloud) };
-        let cloud = found.ok_or_else(|| PlaceError::UnknownCloud {
+        let cloud = found.ok_or_else(|| LocationError::UnknownCloud {
             name: cloud.to_owned(),
             known: list(self.clouds.iter().map(|cloud| &cloud.name)),
         })?;
         let found =
             if region.is_empty() { Some(cloud.default_region()) } else { cloud.region(region) };
-        let region = found.ok_or_else(|| PlaceError::UnknownRegion {
+        let region = found.ok_or_else(|| LocationError::UnknownRegion {
             name: region.to_owned(),
             cloud: cloud.name.clone(),
             known: list(cloud.regions.iter().map(|region| &region.name)),
@@ -53,18 +53,18 @@ impl Kind {
         Ok((cloud, region))
     }
 
-    /// The same, where this instance type can be had.
-    pub fn place_for(
+    /// The cloud and region with these names, if they offer this instance type.
+    pub fn location_for(
         &self,
         instance_type: &str,
         cloud: &str,
         region: &str,
-    ) -> Result<(&Cloud, &Region), PlaceError> {
-        let (cloud, region) = self.place(cloud, region)?;
+    ) -> Result<(&Cloud, &Region), LocationError> {
+        let (cloud, region) = self.location(cloud, region)?;
         if region.types.contains_key(instance_type) {
             return Ok((cloud, region));
         }
-        Err(PlaceError::TypeNotThere {
+        Err(LocationError::TypeNotOffered {
             instance_type: instance_type.to_owned(),
             cloud: cloud.name.clone(),
             region: region.name.clone(),

@@ -2,21 +2,21 @@
 
 use super::{InstanceType, Kind, Size};
 
-/// Why a text is not a plan of a kind.
+/// Why a plan is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     /// Not of the form `type.size`.
     #[error("a plan is an instance type and a size, like standard.x1")]
     Malformed,
-    /// The kind has no such type.
-    #[error("there is no instance type \"{}\"", .0.escape_default())]
+    /// Unknown instance type.
+    #[error("unknown instance type \"{}\"", .0.escape_default())]
     UnknownType(String),
-    /// The type has no such size.
+    /// Unknown size.
     #[error("the instance type has no size \"{}\"", .0.escape_default())]
     UnknownSize(String),
 }
 
-/// A plan's two halves, whether they exist or not.
+/// Splits a plan into type and size without checking that they exist.
 pub(crate) fn halves(plan: &str) -> Result<(&str, &str), PlanError> {
     match plan.trim().split_once('.') {
         Some((kind, size)) if !kind.is_empty() && !size.is_empty() && !size.contains('.') => {
@@ -27,10 +27,11 @@ pub(crate) fn halves(plan: &str) -> Result<(&str, &str), PlanError> {
 }
 
 impl Kind {
-    /// The type and the size that a plan names.
+    /// The type and the size of a plan.
     pub fn plan(&self, plan: &str) -> Result<(&InstanceType, &Size), PlanError> {
         let (kind, size) = halves(plan)?;
-        let kind = self.type_of(kind).ok_or_else(|| PlanError::UnknownType(kind.to_owned()))?;
+        let kind =
+            self.instance_type(kind).ok_or_else(|| PlanError::UnknownType(kind.to_owned()))?;
         let size = kind.size(size).ok_or_else(|| PlanError::UnknownSize(size.to_owned()))?;
         Ok((kind, size))
     }

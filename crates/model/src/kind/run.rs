@@ -1,4 +1,4 @@
-//! What an agent runs for an instance: a container, or Kubernetes objects.
+//! The program of an instance: a container, or Kubernetes objects.
 
 use std::collections::BTreeMap;
 
@@ -7,77 +7,77 @@ use serde_json::Value;
 
 use super::template::{self, Values};
 
-/// What an agent runs for an instance.
+/// The program of an instance.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Run {
     /// For agents that run containers.
     pub container: Container,
-    /// For agents on Kubernetes: one YAML document each, with `{{ names }}` in their texts.
+    /// For agents on Kubernetes: one YAML document each, with `{{ names }}` in strings.
     #[serde(default)]
     pub manifests: Vec<String>,
 }
 
-/// A container, with `{{ names }}` in its texts.
+/// A container, with `{{ names }}` in strings.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Container {
     /// The image.
     pub image: String,
-    /// What to run instead of the image's own command.
+    /// The command; that of the image by default.
     #[serde(default)]
     pub command: Vec<String>,
-    /// Environment variables; the only place for `{{ sso.client_secret }}`.
+    /// Environment variables; only they may contain `{{ sso.client_secret }}`.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// The ports that it listens on.
+    /// The container ports.
     #[serde(default)]
     pub ports: Vec<u16>,
-    /// When it counts as ready.
+    /// The readiness probe.
     pub ready: Ready,
 }
 
-/// When a container counts as ready.
+/// A readiness probe.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Ready {
-    /// As soon as it runs.
+    /// Ready when the container runs.
     Running {
-        /// How many seconds it may take.
+        /// The timeout in seconds.
         within: u32,
     },
-    /// When a port takes connections.
+    /// Ready when a port accepts connections.
     Tcp {
         /// The port.
         port: u16,
-        /// How many seconds it may take.
+        /// The timeout in seconds.
         within: u32,
     },
-    /// When a page is answered.
+    /// Ready when an HTTP request succeeds.
     Http {
         /// The port.
         port: u16,
-        /// The page's path.
-        #[serde(default = "root")]
+        /// The path.
+        #[serde(default = "default_path")]
         path: String,
-        /// The answer's status.
-        #[serde(default = "ok")]
+        /// The expected status code.
+        #[serde(default = "default_status")]
         status: u16,
-        /// How many seconds it may take.
+        /// The timeout in seconds.
         within: u32,
     },
 }
 
-fn root() -> String {
+fn default_path() -> String {
     "/".to_owned()
 }
 
-fn ok() -> u16 {
+fn default_status() -> u16 {
     200
 }
 
 impl Ready {
-    /// How many seconds it may take.
+    /// The timeout in seconds.
     pub fn within(&self) -> u32 {
         match self {
             Ready::Running { within } | Ready::Tcp { within, .. } | Ready::Http { within, .. } => {
@@ -86,7 +86,7 @@ impl Ready {
         }
     }
 
-    /// The port that is asked, if one is.
+    /// The probed port, if any.
     pub fn port(&self) -> Option<u16> {
         match self {
             Ready::Running { .. } => None,
@@ -95,9 +95,9 @@ impl Ready {
     }
 }
 
-/// A container's texts with all names filled in. The environment may hold secrets.
+/// A rendered container. The environment may contain secrets.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Filled {
+pub struct RenderedContainer {
     /// The image.
     pub image: String,
     /// The command.
@@ -107,9 +107,9 @@ pub struct Filled {
 }
 
 impl Container {
-    /// Fills the names in.
-    pub fn filled(&self, values: &Values) -> Filled {
-        Filled {
+    /// Renders the container with these values.
+    pub fn render(&self, values: &Values) -> RenderedContainer {
+        RenderedContainer {
             image: template::fill(&self.image, values),
             command: self.command.iter().map(|word| template::fill(word, values)).collect(),
             env: self
@@ -122,37 +122,38 @@ impl Container {
 }
 
 impl Run {
-    /// The Kubernetes objects with all names filled in.
+    /// Renders the Kubernetes objects with these values.
     ///
-    /// Names are filled into texts of the parsed document, so that no value can change its shape.
-    pub fn objects(&self, values: &Values) -> Vec<Value> {
+    /// Values are inserted into strings of the parsed document, so that no value can change its
+    /// structure.
+    pub fn render_objects(&self, values: &Values) -> Vec<Value> {
         let parsed = self.manifests.iter().filter_map(|text| manifest(text).ok());
-        parsed.map(|object| filled(object, values)).collect()
+        parsed.map(|object| render(object, values)).collect()
     }
 }
 
-/// A manifest as an object.
+/// Parses a manifest.
 pub(super) fn manifest(text: &str) -> Result<Value, String> {
     let value: Value = crate::yaml::read("manifest", text).map_err(|e| e.to_string())?;
     let has = |field: &str| value.pointer(field).is_some_and(Value::is_string);
     match ["/apiVersion", "/kind", "/metadata/name"].into_iter().find(|field| !has(field)) {
-        Some(field) => Err(format!("needs a text {}", field[1..].replace('/', "."))),
+        Some(field) => Err(format!("requires a string {}", field[1..].replace('/', "."))),
         None => Ok(value),
     }
 }
 
-fn filled(value: Value, values: &Values) -> Value {
+fn render(value: Value, values: &Values) -> Value {
     match value {
         Value::String(text) => Value::String(template::fill(&text, values)),
-        Value::Array(items) => items.into_iter().map(|item| filled(item, values)).collect(),
+        Value::Array(items) => items.into_iter().map(|item| render(item, values)).collect(),
         Value::Object(fields) => {
-            fields.into_iter().map(|(name, field)| (name, filled(field, values))).collect()
+            fields.into_iter().map(|(name, field)| (name, render(field, values))).collect()
         }
         other => other,
     }
 }
 
-impl std::fmt::Debug for Filled {
+impl std::fmt::Debug for RenderedContainer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names: Vec<_> = self.env.keys().collect();
         f.debug_struct("Filled")

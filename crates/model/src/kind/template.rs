@@ -1,31 +1,31 @@
-//! `{{ names }}` in the texts of a kind, which are filled in for each instance.
+//! Templates in a kind's strings: `{{ names }}` are replaced for each instance.
 
 use crate::Secret;
 
-/// What an instance's templates can say.
+/// The values for an instance's templates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Values {
     /// The instance's id.
     pub id: String,
-    /// Its name.
+    /// The instance's name.
     pub name: String,
-    /// Its namespace.
+    /// The instance's namespace.
     pub namespace: String,
-    /// Its host.
+    /// The instance's host.
     pub host: String,
     /// The service's version.
     pub version: String,
-    /// The id of its size.
+    /// The id of the size.
     pub size: String,
-    /// Its owner's user name.
+    /// The owner's user name.
     pub owner: String,
-    /// Its organization.
+    /// The organization.
     pub organization: String,
-    /// Its client at the SSO server, if it has one.
+    /// The SSO client, if any.
     pub sso: Option<Sso>,
 }
 
-/// A client at the SSO server.
+/// An SSO client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sso {
     /// The client's id.
@@ -34,7 +34,7 @@ pub struct Sso {
     pub client_secret: Secret,
 }
 
-/// The name whose value must not be in process lists.
+/// The name whose value must not appear in process lists.
 pub(super) const SECRET: &str = "sso.client_secret";
 
 /// All names.
@@ -69,7 +69,7 @@ impl Values {
     }
 }
 
-/// A template with all names replaced by their values. What is filled in is not looked at again.
+/// Renders a template. Inserted values are not interpreted as templates.
 pub fn fill(template: &str, values: &Values) -> String {
     let mut filled = String::new();
     for part in parts(template) {
@@ -82,12 +82,12 @@ pub fn fill(template: &str, values: &Values) -> String {
     filled
 }
 
-/// Does a template say something secret?
+/// Does a template contain a secret?
 pub fn is_secret(template: &str) -> bool {
     parts(template).any(|part| matches!(part, Part::Name(SECRET)))
 }
 
-/// The names in a template, or what is wrong with it.
+/// The names in a template, or an error.
 pub(super) fn names(template: &str) -> Result<Vec<&str>, String> {
     let mut names = Vec::new();
     for part in parts(template) {
@@ -96,9 +96,12 @@ pub(super) fn names(template: &str) -> Result<Vec<&str>, String> {
             Part::Name(name) if NAMES.contains(&name) => names.push(name),
             Part::Name(name) => {
                 let name = name.escape_default();
-                return Err(format!("{{{{ {name} }}}} is none of {}", NAMES.join(", ")));
+                return Err(format!(
+                    "unknown name {{{{ {name} }}}}; expected one of {}",
+                    NAMES.join(", ")
+                ));
             }
-            Part::Open => return Err("{{ without }}".to_owned()),
+            Part::Open => return Err("unclosed {{".to_owned()),
         }
     }
     Ok(names)
@@ -107,7 +110,7 @@ pub(super) fn names(template: &str) -> Result<Vec<&str>, String> {
 enum Part<'a> {
     Text(&'a str),
     Name(&'a str),
-    /// An opening that is never closed.
+    /// An unclosed `{{`.
     Open,
 }
 
@@ -141,7 +144,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn names_are_filled_in() {
+    fn names_are_replaced() {
         for (template, filled) in [
             ("", ""),
             ("plain", "plain"),
@@ -157,26 +160,26 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_filled_in_is_not_a_template() {
+    fn inserted_values_are_not_interpreted() {
         let values = Values { owner: "{{ sso.client_secret }}".to_owned(), ..values() };
         assert_eq!(fill("{{ owner }}", &values), "{{ sso.client_secret }}");
     }
 
     #[test]
-    fn unknown_names_are_refused() {
+    fn unknown_names_are_rejected() {
         for bad in ["{{ ids }}", "{{ }}", "{{ id", "{{ a {{ id }}", "{{ Id }}"] {
             assert!(names(bad).is_err(), "{bad}");
         }
     }
 
     #[test]
-    fn debugging_shows_no_secret() {
+    fn debug_output_hides_secrets() {
         assert!(!format!("{:?}", values()).contains("s3cret"));
     }
 
     proptest! {
         #[test]
-        fn nothing_panics_and_text_without_braces_stays(text: String) {
+        fn no_input_panics_and_text_without_braces_is_unchanged(text: String) {
             let filled = fill(&text, &values());
             if !text.contains("{{") {
                 prop_assert_eq!(filled, text);

@@ -1,4 +1,4 @@
-//! Kinds: the built-in ones, and every rule with its line.
+//! Built-in kinds, and validation errors with their lines.
 
 use std::sync::LazyLock;
 
@@ -12,15 +12,15 @@ const KAFKA: &str = include_str!("../../../../catalog/kafka.yaml");
 const DINOSAUR: &str = include_str!("../../../../catalog/dinosaur.yaml");
 
 fn kafka() -> Kind {
-    parse("catalog/kafka.yaml", KAFKA).unwrap_or_else(|refused| panic!("{refused}"))
+    parse("catalog/kafka.yaml", KAFKA).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn dinosaur() -> Kind {
-    parse("catalog/dinosaur.yaml", DINOSAUR).unwrap_or_else(|refused| panic!("{refused}"))
+    parse("catalog/dinosaur.yaml", DINOSAUR).unwrap_or_else(|error| panic!("{error}"))
 }
 
 #[test]
-fn the_built_in_catalog_has_both_kinds() {
+fn built_in_catalog_has_both_kinds() {
     let catalog = Catalog::built_in();
     let names: Vec<_> = catalog.kinds().map(|kind| kind.name.as_str()).collect();
     assert_eq!(names, ["dinosaur", "kafka"]);
@@ -30,7 +30,7 @@ fn the_built_in_catalog_has_both_kinds() {
 }
 
 #[test]
-fn kafka_is_what_the_reference_has() {
+fn kafka_matches_the_reference() {
     let kafka = kafka();
     assert_eq!(kafka.words.object, "Kafka");
     assert_eq!(kafka.words.list, "KafkaRequestList");
@@ -63,7 +63,7 @@ fn kafka_is_what_the_reference_has() {
 }
 
 #[test]
-fn dinosaur_is_what_the_template_has() {
+fn dinosaur_matches_the_template() {
     let dinosaur = dinosaur();
     assert_eq!(dinosaur.words.list, "DinosaurRequestList");
     assert_eq!((&*dinosaur.words.host, dinosaur.words.host_port), ("host", None));
@@ -79,28 +79,28 @@ fn dinosaur_is_what_the_template_has() {
 }
 
 #[test]
-fn texts_are_filled_in_for_an_instance() {
-    let filled = kafka().run.container.filled(&values());
+fn program_is_rendered_for_an_instance() {
+    let filled = kafka().run.container.render(&values());
     assert_eq!(filled.image, "docker.io/apache/kafka:1.2.3");
-    let filled = dinosaur().run.container.filled(&values());
+    let filled = dinosaur().run.container.render(&values());
     assert_eq!(filled.env["OIDC_CLIENT_SECRET"], "s3cret");
     assert!(!format!("{filled:?}").contains("s3cret"));
-    let objects = dinosaur().run.objects(&values());
+    let objects = dinosaur().run.render_objects(&values());
     assert_eq!(objects.len(), 2);
     assert_eq!(objects[1]["metadata"]["name"], "orders");
     assert_eq!(objects[0]["spec"]["replicas"], 1);
 }
 
 #[test]
-fn a_value_cannot_change_the_shape_of_an_object() {
+fn value_cannot_change_the_structure_of_an_object() {
     let values = Values { name: "x\"\nkind: Secret # ".into(), ..values() };
-    let object = &dinosaur().run.objects(&values)[1];
+    let object = &dinosaur().run.render_objects(&values)[1];
     assert_eq!(object["kind"], "Service");
     assert_eq!(object["metadata"]["name"], values.name.as_str());
 }
 
 #[test]
-fn plans() {
+fn plans_are_parsed() {
     let kafka = kafka();
     assert_eq!(kafka.plan("standard.x1").unwrap().1.id, "x1");
     for (text, why) in [
@@ -117,21 +117,19 @@ fn plans() {
 }
 
 #[test]
-fn places() {
+fn clouds_and_regions_are_resolved() {
     let kafka = kafka();
     let found = |cloud, region| {
-        kafka.place_for("developer", cloud, region).map(|(c, r)| format!("{}/{}", c.name, r.name))
+        kafka
+            .location_for("developer", cloud, region)
+            .map(|(c, r)| format!("{}/{}", c.name, r.name))
     };
     assert_eq!(found("", ""), Ok("local/local".into()));
     assert_eq!(found("aws", ""), Ok("aws/us-east-1".into()));
     for (cloud, region, reason) in [
-        ("ibm", "", "the cloud provider \"ibm\" is not supported; supported are local, aws, gcp"),
-        ("", "us-east-1", "the region \"us-east-1\" is not supported; local has local"),
-        (
-            "aws",
-            "eu-west-1",
-            "developer instances are not supported in the region eu-west-1 of aws",
-        ),
+        ("ibm", "", "cloud provider \"ibm\" is not supported; expected one of local, aws, gcp"),
+        ("", "us-east-1", "region \"us-east-1\" is not supported; expected one of local for local"),
+        ("aws", "eu-west-1", "developer instances are not supported in region eu-west-1 of aws"),
     ] {
         let error = found(cloud, region).unwrap_err();
         assert_eq!(error.to_string(), reason);
@@ -139,7 +137,7 @@ fn places() {
 }
 
 #[test]
-fn grace_is_a_week_unless_the_file_says_otherwise() {
+fn grace_period_defaults_to_a_week() {
     let kafka = kafka();
     assert_eq!(kafka.grace_days("standard", "standard"), 7);
     assert_eq!(kafka.grace_days("standard", "eval"), 4);
@@ -148,40 +146,40 @@ fn grace_is_a_week_unless_the_file_says_otherwise() {
 }
 
 #[test]
-fn texts_are_taken_as_they_are_written() {
+fn scalars_are_read_as_strings() {
     let text = DINOSAUR.replace("version: 1.0.0", "version: 1.10");
     assert_eq!(parse("d.yaml", &text).unwrap().default_version().version, "1.10");
 }
 
-/// Replaces one piece of the dinosaur's file, and expects a refusal at the line of `at`.
+/// Replaces one part of the dinosaur's file and expects an error at the line of `at`.
 #[track_caller]
-fn broken(from: &str, to: &str, at: &str, reason: &str) {
+fn rejects(from: &str, to: &str, at: &str, reason: &str) {
     assert!(DINOSAUR.contains(from), "{from}");
     let text = DINOSAUR.replacen(from, to, 1);
     let line = text[..text.find(at).unwrap()].split('\n').count();
-    let refused = parse("d.yaml", &text).unwrap_err();
-    assert_eq!(refused.to_string(), format!("d.yaml:{line}: {reason}"), "{from} -> {to}");
+    let error = parse("d.yaml", &text).unwrap_err();
+    assert_eq!(error.to_string(), format!("d.yaml:{line}: {reason}"), "{from} -> {to}");
 }
 
 #[test]
-fn names_are_checked() {
-    let rule = "must start with a-z, go on with a-z, 0-9 and -, and have at most 32";
-    broken("name: dinosaur", "name: Dino", "name: Dino", &format!("name: {rule}"));
-    broken("- id: eval", "- id: e.val", "- id: e.val", &format!("types.e.val.id: {rule}"));
-    broken("{id: x1", "{id: 1x", "{id: 1x", &format!("types.standard.sizes.1x.id: {rule}"));
-    broken(
+fn names_are_validated() {
+    let rule = "must start with a-z, contain only a-z, 0-9 and -, and have at most 32 characters";
+    rejects("name: dinosaur", "name: Dino", "name: Dino", &format!("name: {rule}"));
+    rejects("- id: eval", "- id: e.val", "- id: e.val", &format!("types.e.val.id: {rule}"));
+    rejects("{id: x1", "{id: 1x", "{id: 1x", &format!("types.standard.sizes.1x.id: {rule}"));
+    rejects(
         "api: dinosaurs_mgmt",
         "api: dinosaurs/mgmt",
         "api: dinosaurs/mgmt",
-        "api: must start with a-z, go on with a-z, 0-9 and _, and have at most 63",
+        "api: must start with a-z, contain only a-z, 0-9 and _, and have at most 63 characters",
     );
-    broken(
+    rejects(
         "DINOSAURS-MGMT",
         "dinosaurs",
         "error_prefix",
-        "error_prefix: must be made of A-Z, 0-9 and -",
+        "error_prefix: must contain only A-Z, 0-9 and -",
     );
-    broken(
+    rejects(
         "domain: dinosaur.paddock.local",
         "domain: -x.local",
         "domain: -x",
@@ -190,8 +188,8 @@ fn names_are_checked() {
 }
 
 #[test]
-fn shapes_are_checked() {
-    broken(
+fn shapes_are_validated() {
+    rejects(
         "max_trials: 1",
         "max_trails: 1",
         "max_trails",
@@ -199,19 +197,19 @@ fn shapes_are_checked() {
          display_name, words, offers, limits, types, trial, max_trials, clouds, versions, run, \
          needs, priority",
     );
-    broken(
+    rejects(
         "max_trials: 1",
         "max_trials: many",
         "max_trials: many",
         "max_trials: must be a whole number from 0 to 4294967295",
     );
-    broken(
+    rejects(
         "multi_az: asked ",
         "multi_az: maybe ",
         "multi_az: maybe",
         "offers.multi_az: unknown variant `maybe`, expected one of forced, asked",
     );
-    broken(
+    rejects(
         "trial: eval\n",
         "trial: eval\ntrial: eval\n",
         "trial: eval\nmax",
@@ -220,47 +218,42 @@ fn shapes_are_checked() {
 }
 
 #[test]
-fn ids_are_unique() {
-    broken(
+fn duplicate_ids_are_rejected() {
+    rejects(
         "- id: eval",
         "- id: standard",
         "- id: standard\n    display_name: Eval",
-        "types.standard.id: \"standard\" is there twice",
+        "types.standard.id: duplicate value \"standard\"",
     );
-    broken(
+    rejects(
         "      - {name: eu-west-1",
         "      - {name: us-east-1",
         "      - {name: us-east-1, display_name: \"EU",
-        "clouds.aws.regions.us-east-1.name: \"us-east-1\" is there twice",
+        "clouds.aws.regions.us-east-1.name: duplicate value \"us-east-1\"",
     );
 }
 
 #[test]
-fn sizes_are_in_order() {
-    broken(
+fn unsorted_or_empty_sizes_are_rejected() {
+    rejects(
         "      - {id: x1, resources: {cpu: 50m, ram: 32Mi}}\n",
         "      - {id: x2, capacity_consumed: 2, resources: {cpu: 1}}\n      - {id: x1, resources: {cpu: 1}}\n",
         "      - {id: x1, resources: {cpu: 1}}",
-        "types.standard.sizes.x1.capacity_consumed: sizes must be in the order of what they \
-         consume, but x2 consumes more",
+        "types.standard.sizes.x1.capacity_consumed: sizes must be in ascending order of \
+         capacity, but x2 consumes more",
     );
-    broken(
+    rejects(
         "      - {id: x1, resources: {cpu: 50m, ram: 32Mi}}\n",
         "      - {id: x1, resources: {}}\n",
         "      - {id: x1, resources: {}}\n",
-        "types.standard.sizes.x1.resources: must name what an instance takes, like cpu and ram",
+        "types.standard.sizes.x1.resources: must list what an instance consumes, like cpu and ram",
     );
 }
 
 #[test]
-fn there_is_one_default() {
-    broken(
-        "    default: true\n",
-        "",
-        "clouds:",
-        "clouds: one entry must be marked with default: true",
-    );
-    broken(
+fn exactly_one_default_is_required() {
+    rejects("    default: true\n", "", "clouds:", "clouds: one entry must have default: true");
+    rejects(
         "display_name: \"EU, Ireland\"",
         "display_name: \"EU, Ireland\", default: true",
         "display_name: \"EU, Ireland\"",
@@ -269,28 +262,28 @@ fn there_is_one_default() {
 }
 
 #[test]
-fn references_are_known() {
-    broken("trial: eval", "trial: test", "trial: test", "trial: must be one of standard, eval");
-    broken(
+fn unknown_references_are_rejected() {
+    rejects("trial: eval", "trial: test", "trial: test", "trial: must be one of standard, eval");
+    rejects(
         "eval: {limit: 1000}",
         "huge: {limit: 1000}",
         "huge: {limit",
-        "clouds.aws.regions.us-east-1.types.huge: no such instance type; the kind has standard, \
-         eval",
+        "clouds.aws.regions.us-east-1.types.huge: unknown instance type; expected one of \
+         standard, eval",
     );
-    broken(
+    rejects(
         "http: {port: 8080",
         "http: {port: 80",
         "http: {port: 80,",
         "run.container.ready.http.port: must be one of the container's ports",
     );
-    broken(
+    rejects(
         "{id: x1, resources",
         "{id: x1, limits: {speed: 3}, resources",
         "{id: x1, limits",
-        "types.standard.sizes.x1.limits.speed: no such limit; the kind has none",
+        "types.standard.sizes.x1.limits.speed: unknown limit; the kind has none",
     );
-    broken(
+    rejects(
         "[region, name, ",
         "[region, nam, ",
         "[region, nam, ",
@@ -300,129 +293,137 @@ fn references_are_known() {
 }
 
 #[test]
-fn limits_are_given_by_every_size_and_in_their_measure() {
+fn every_size_sets_all_limits_in_their_measure() {
     let limits = "limits: [{name: speed, measure: bytes}]\ntypes:";
     let text = DINOSAUR.replacen("types:\n", &format!("{limits}\n"), 1);
-    let refused = parse("d.yaml", &text).unwrap_err().to_string();
-    assert!(refused.contains("types.standard.sizes.x1.limits.speed: is missing"), "{refused}");
+    let error = parse("d.yaml", &text).unwrap_err().to_string();
+    assert!(error.contains("types.standard.sizes.x1.limits.speed: is missing"), "{error}");
     let text = text.replace("{id: x1,", "{id: x1, limits: {speed: fast},");
-    let refused = parse("d.yaml", &text).unwrap_err().to_string();
-    assert!(refused.contains("x1.limits.speed: not an amount"), "{refused}");
+    let error = parse("d.yaml", &text).unwrap_err().to_string();
+    assert!(error.contains("x1.limits.speed: must be a number such as"), "{error}");
     let text = text.replace("speed: fast", "speed: 5Mi");
     let kind = parse("d.yaml", &text).unwrap();
     let value = &kind.types[1].sizes[0].limits[0].value;
     assert_eq!(value, &LimitValue::Quantity { text: "5Mi".into(), bytes: 5 << 20 });
     let text = text.replace("measure: bytes", "measure: number, shown: bytes");
-    assert!(parse("d.yaml", &text).unwrap_err().to_string().contains("limits.speed.shown: only"));
+    assert!(
+        parse("d.yaml", &text)
+            .unwrap_err()
+            .to_string()
+            .contains("limits.speed.shown: bytes is only")
+    );
 }
 
 #[test]
-fn secrets_stay_out_of_process_lists() {
-    let wrong = "{{ sso.client_secret }} is not allowed here; put it into env";
-    broken("      - -c\n", "      - \"{{ sso.client_secret }}\"\n", "      - \"{{ sso", &{
-        format!("run.container.command[1]: {wrong}")
-    });
-    broken(
-        "image: docker.io/library/busybox:1.36",
+fn secrets_are_rejected_in_commands() {
+    let wrong = "{{ sso.client_secret }} is not allowed here; use it in env";
+    rejects(
+        "    env:\n",
+        "    command: [page, \"{{ sso.client_secret }}\"]\n    env:\n",
+        "    command: [page",
+        &format!("run.container.command[1]: {wrong}"),
+    );
+    rejects(
+        "image: localhost/paddock-page:1",
         "image: \"x:{{ sso.client_secret }}\"",
         "image: \"x",
         &format!("run.container.image: {wrong}"),
     );
-    broken(
-        "      - -c\n",
-        "      - \"{{ owner }}\"\n",
-        "      - \"{{ owner",
-        "run.container.command[1]: {{ owner }} is not allowed here; put it into env",
+    rejects(
+        "    env:\n",
+        "    command: [page, \"{{ owner }}\"]\n    env:\n",
+        "    command: [page",
+        "run.container.command[1]: {{ owner }} is not allowed here; use it in env",
     );
-    broken(
+    rejects(
         "sso: true",
         "sso: false",
         "OIDC_CLIENT_ID",
-        "run.container.env.OIDC_CLIENT_ID: {{ sso.… }} needs needs.sso: true",
+        "run.container.env.OIDC_CLIENT_ID: {{ sso.… }} requires needs.sso: true",
     );
 }
 
 #[test]
-fn numbers_have_bounds() {
-    broken(
+fn out_of_range_values_are_rejected() {
+    rejects(
         "{standard: {limit: 1000}, eval",
         "{standard: {limit: 2, slack: 3}, eval",
         "{standard: {limit: 2",
-        "clouds.aws.regions.us-east-1.types.standard.slack: must be at most the limit, 2",
+        "clouds.aws.regions.us-east-1.types.standard.slack: must not exceed the limit of 2",
     );
-    broken(
+    rejects(
         "within: 120",
         "within: 0",
         "within: 0",
         "run.container.ready.http.within: must be from 1 to 86400 seconds",
     );
-    broken(
+    rejects(
         "path: /,",
         "path: a,",
         "path: a,",
-        "run.container.ready.http.path: must start with / and have no blanks",
+        "run.container.ready.http.path: must start with / and contain no whitespace",
     );
-    broken(
+    rejects(
         "lifespan_seconds: 172800",
         "lifespan_seconds: 0",
         "lifespan_seconds: 0",
         "types.eval.sizes.x1.lifespan_seconds: must be from 1 to 315360000",
     );
-    broken(
+    rejects(
         "{id: x1, resources: {cpu",
         "{id: x1, capacity_consumed: 0, resources: {cpu",
         "capacity_consumed: 0",
         "types.standard.sizes.x1.capacity_consumed: must be from 1 to 1000000",
     );
-    broken(
+    rejects(
         "max_trials: 1",
         "priority: 1000001",
         "priority: 1000001",
         "priority: must be from -1000000 to 1000000",
     );
-    broken(
+    rejects(
         "  sso: true",
         "  sso: true\n  dns: [\"\", Admin]",
         "dns: [",
-        "needs.dns[1]: must be empty, or start with a-z, go on with a-z, 0-9 and -, and have at \
-         most 31",
+        "needs.dns[1]: must be empty, or start with a-z, contain only a-z, 0-9 and -, and have at \
+         most 31 characters",
     );
-    broken(
+    rejects(
         "DINOSAUR_HOST:",
         "DINOSAUR-HOST:",
         "DINOSAUR-HOST:",
-        "run.container.env.DINOSAUR-HOST: a variable's name has letters, digits and _",
+        "run.container.env.DINOSAUR-HOST: a variable name must contain only letters, digits and _",
     );
-    broken(
+    rejects(
         "ram: 32Mi}}",
         "ram: -1}}",
         "ram: -1}}",
-        "types.standard.sizes.x1.resources.ram: an amount can't be negative",
+        "types.standard.sizes.x1.resources.ram: must not be negative",
     );
 }
 
 #[test]
-fn templates_know_their_names() {
-    broken(
+fn invalid_templates_are_rejected() {
+    rejects(
         "DINOSAUR_HOST: \"{{ host }}\"",
         "DINOSAUR_HOST: \"{{ hots }}\"",
         "DINOSAUR_HOST: ",
-        "run.container.env.DINOSAUR_HOST: {{ hots }} is none of id, name, namespace, host, \
+        "run.container.env.DINOSAUR_HOST: unknown name {{ hots }}; expected one of id, name, namespace, host, \
          version, size, owner, organization, sso.client_id, sso.client_secret",
     );
-    broken(
+    rejects(
         "apiVersion: apps/v1",
         "kind_: 1",
         "      kind_",
-        "run.manifests[0]: needs a text apiVersion",
+        "run.manifests[0]: requires a string apiVersion",
     );
 }
 
 #[test]
-fn versions_ascend() {
+fn versions_must_ascend() {
     let one = "  - {operator: dinosaur-operator.v0.1.0-1, version: 1.0.0}\n";
-    let wrong = "must be newer than the one before: the last is what instances get";
-    broken(
+    let wrong = "must be newer than the previous version: new instances get the last one";
+    rejects(
         one,
         &format!("  - {{operator: dinosaur-operator.v0.1.0-1, version: 1.10.0}}\n{one}"),
         one,
@@ -430,16 +431,16 @@ fn versions_ascend() {
     );
     let twice = DINOSAUR.replacen(one, &format!("{one}{one}"), 1);
     assert!(parse("d.yaml", &twice).unwrap_err().to_string().contains(wrong));
-    assert!(by_numbers("1.9.0", "1.10.0").is_lt());
-    assert!(by_numbers("v0.26.0-4", "v0.26.0-10").is_lt());
-    assert!(by_numbers("1.0", "1.0").is_eq());
+    assert!(compare_numerically("1.9.0", "1.10.0").is_lt());
+    assert!(compare_numerically("v0.26.0-4", "v0.26.0-10").is_lt());
+    assert!(compare_numerically("1.0", "1.0").is_eq());
 }
 
 #[test]
-fn kinds_share_nothing() {
+fn kinds_with_shared_fields_are_rejected() {
     let again = Kind { name: "other".into(), plural: "others".into(), ..dinosaur() };
-    let refused = Catalog::new(vec![dinosaur(), again]).unwrap_err();
-    assert_eq!(refused.to_string(), "kind other: api: is that of the kind dinosaur already");
+    let error = Catalog::new(vec![dinosaur(), again]).unwrap_err();
+    assert_eq!(error.to_string(), "kind other: api: is already used by the kind dinosaur");
     let better = Kind { max_trials: 9, ..dinosaur() };
     let catalog = Catalog::built_in().with(vec![better]).unwrap();
     assert_eq!(catalog.kind("dinosaur").unwrap().max_trials, 9);
@@ -447,7 +448,7 @@ fn kinds_share_nothing() {
 }
 
 #[test]
-fn hosts_and_routes() {
+fn hosts_and_routes_are_derived_from_name_and_id() {
     let kafka = kafka();
     let id = "cv0000000000000000g0";
     for (name, label) in [
@@ -464,16 +465,16 @@ fn hosts_and_routes() {
     assert_eq!(kafka.routes(&host)[..2], [host.clone(), format!("admin-server-{host}")]);
 }
 
-/// The example of the checklist "Add a kind" is a kind, as it stands there.
+/// The example of the checklist "Add a kind" in CONTRIBUTING.md is valid.
 #[test]
-fn the_example_for_contributors_is_a_kind() {
+fn example_for_contributors_is_valid() {
     let text = include_str!("../../../../CONTRIBUTING.md");
     let (_, rest) = text.split_once("```yaml\n").expect("an example in YAML");
     let (example, _) = rest.split_once("```").expect("its end");
-    // It stands in an item of a list.
+    // The example is indented as part of a list item.
     let example = example.replace("\n   ", "\n");
     let postgres =
-        parse("postgres.yaml", example.trim_start()).unwrap_or_else(|refused| panic!("{refused}"));
+        parse("postgres.yaml", example.trim_start()).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(postgres.name, "postgres");
     assert_eq!(postgres.api, "postgreses_mgmt");
     assert_eq!(postgres.error_prefix, "POSTGRESES-MGMT");
@@ -482,14 +483,14 @@ fn the_example_for_contributors_is_a_kind() {
     assert!(catalog.by_api("postgreses_mgmt").is_some());
 }
 
-/// Read once: properties ask it many times.
+/// Parsed once, for all property test cases.
 static ONE: LazyLock<Kind> = LazyLock::new(dinosaur);
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn labels_are_labels_and_differ_with_the_id(
+    fn host_labels_are_valid_and_unique_per_id(
         name in ".{0,40}",
         a in "[0-9a-v]{20}",
         b in "[0-9a-v]{20}",
@@ -506,14 +507,14 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_file_is_refused_or_read_but_never_panics(at in 0usize..4000, with in "[ -~\n]{0,3}") {
+    fn damaged_file_never_panics(at in 0usize..4000, with in "[ -~\n]{0,3}") {
         let mut at = at.min(DINOSAUR.len());
         while !DINOSAUR.is_char_boundary(at) {
             at -= 1;
         }
         let text = format!("{}{with}{}", &DINOSAUR[..at], &DINOSAUR[at..]);
-        if let Err(refused) = parse("d.yaml", &text) {
-            prop_assert!(refused.line.is_some(), "{}", refused);
+        if let Err(error) = parse("d.yaml", &text) {
+            prop_assert!(error.line.is_some(), "{}", error);
         }
     }
 }

@@ -1,8 +1,8 @@
-//! What differs between the APIs of kinds and is only a name or a number.
+//! Names and numbers that differ between the APIs of kinds.
 
-/// Names and numbers of one kind on the wire.
+/// Names and numbers of a kind on the wire.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Words {
+pub struct WireNames {
     /// `kind` of an instance: `Postgres`.
     pub object: String,
     /// `kind` of a user's list: `PostgresRequestList`.
@@ -11,35 +11,35 @@ pub struct Words {
     pub admin_list: String,
     /// The field with the instance's host.
     pub host: String,
-    /// What is added to the host in that field, after a colon.
+    /// The port appended to the host in that field.
     pub host_port: Option<u16>,
-    /// `kind` of an instance in front of foreign agents: `ManagedPostgres`.
+    /// `kind` of an instance in the API of third-party agents: `ManagedPostgres`.
     pub agent_object: String,
-    /// `kind` of their list: `ManagedPostgresList`.
+    /// `kind` of the list in the API of third-party agents: `ManagedPostgresList`.
     pub agent_list: String,
     /// The prefix of annotations and labels: `example.org` in `example.org/id`.
     pub agent_domain: String,
     /// The field of `spec.endpoint` with the host.
     pub agent_host: String,
-    /// What an agent calls the operator's version, and its list of operators.
+    /// The agent's name for the operator's version and for the list of operators.
     pub operator: String,
-    /// What an agent calls the service's version.
+    /// The agent's name for the service's version.
     pub version: String,
-    /// What an agent calls the version of the service's inner protocol, if it has one.
+    /// The agent's name for the inter-broker protocol version, if the service has one.
     pub ibp: Option<String>,
-    /// The status of a cluster whose agent has not yet said that it is ready.
+    /// The status of a cluster whose agent has not reported ready yet.
     pub waiting: String,
-    /// What an administrator's roles begin with; `-read`, `-write` and `-full` follow.
+    /// The prefix of administrator roles, followed by `-read`, `-write` or `-full`.
     pub admin_role: String,
-    /// The longest name of an instance, in characters.
+    /// The maximum length of an instance's name, in characters.
     pub name_max: usize,
 }
 
-impl Words {
-    /// What they are for a kind that says nothing of its own.
-    pub(super) fn of(name: &str) -> Words {
+impl WireNames {
+    /// The names derived from the kind's name.
+    pub(super) fn defaults(name: &str) -> WireNames {
         let object = pascal(name);
-        Words {
+        WireNames {
             list: format!("{object}RequestList"),
             admin_list: format!("{object}List"),
             host: "host".to_owned(),
@@ -58,22 +58,22 @@ impl Words {
         }
     }
 
-    /// The agent's list of service versions of an operator: `postgresVersions`.
+    /// The agent's field with the service versions of an operator: `postgresVersions`.
     pub fn versions(&self) -> String {
         format!("{}Versions", self.version)
     }
 
-    /// The agent's list of protocol versions of an operator, if there is such a thing.
+    /// The agent's field with the protocol versions of an operator, if the service has one.
     pub fn ibps(&self) -> Option<String> {
         self.ibp.as_ref().map(|word| format!("{word}Versions"))
     }
 
-    /// The reason by which an agent says that it changes `word`'s version: `PostgresUpdating`.
+    /// The agent's condition reason while `word`'s version changes: `PostgresUpdating`.
     pub fn updating(&self, word: &str) -> String {
         format!("{}Updating", pascal(word))
     }
 
-    /// A word of the agents' API as the users' API writes it: `bigCat` is `big_cat`.
+    /// Converts a name of the agents' API to that of the users' API: `bigCat` to `big_cat`.
     pub fn snake(word: &str) -> String {
         let mut snake = String::new();
         for c in word.chars() {
@@ -108,13 +108,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kind_that_says_nothing_gets_words_from_its_name() {
-        let words = Words::of("big-cat");
+    fn names_default_to_the_kind_name() {
+        let words = WireNames::defaults("big-cat");
         assert_eq!(words.object, "BigCat");
         assert_eq!(words.list, "BigCatRequestList");
         assert_eq!(words.operator, "bigCatOperator");
         assert_eq!(words.versions(), "bigCatVersions");
         assert_eq!(words.updating(&words.operator), "BigCatOperatorUpdating");
-        assert_eq!(Words::snake(&words.operator), "big_cat_operator");
+        assert_eq!(WireNames::snake(&words.operator), "big_cat_operator");
     }
 }

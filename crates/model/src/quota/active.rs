@@ -1,19 +1,19 @@
-//! Is what somebody has still granted?
+//! Checks whether an instance is still granted.
 
 use super::Grant;
 use crate::Time;
 use crate::kind::Kind;
 
-/// Is an instance's entitlement alive?
+/// Entitlement of an instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Active {
-    /// It is.
+pub enum Entitlement {
+    /// Entitled.
     Yes,
-    /// It is not.
+    /// Not entitled.
     No {
-        /// Since when, if it ended by its own date.
+        /// When the grant expired, if it did.
         since: Option<Time>,
-        /// Why, for its owner.
+        /// The reason, for the owner.
         reason: String,
     },
 }
@@ -21,30 +21,30 @@ pub enum Active {
 /// Is an instance of this type and billing model still granted to its holder?
 ///
 /// Trials need no grant; they end with their lifespan.
-pub fn is_active(
+pub fn entitlement(
     kind: &Kind,
     grants: Option<&[Grant]>,
     is_limited: bool,
     instance_type: &str,
     billing_model: &str,
     now: Time,
-) -> Active {
+) -> Entitlement {
     if !is_limited || kind.is_trial(instance_type) {
-        return Active::Yes;
+        return Entitlement::Yes;
     }
-    let its = |grant: &&Grant| {
+    let matches = |grant: &&Grant| {
         grant.kind.as_ref().is_none_or(|name| *name == kind.name)
             && grant.is_for(instance_type, billing_model)
     };
-    let its: Vec<&Grant> = grants.unwrap_or_default().iter().filter(its).collect();
-    if its.iter().any(|grant| !grant.is_expired(now)) {
-        return Active::Yes;
+    let matching: Vec<&Grant> = grants.unwrap_or_default().iter().filter(matches).collect();
+    if matching.iter().any(|grant| !grant.is_expired(now)) {
+        return Entitlement::Yes;
     }
-    let since = its.iter().filter_map(|grant| grant.expires_at).max();
+    let since = matching.iter().filter_map(|grant| grant.expires_at).max();
     let what = format!("{instance_type} instances with the billing model {billing_model}");
     let reason = match since {
-        Some(end) => format!("the quota for {what} ended on {end}"),
-        None => format!("there is no quota for {what} any more"),
+        Some(end) => format!("quota for {what} expired on {end}"),
+        None => format!("no quota for {what}"),
     };
-    Active::No { since, reason }
+    Entitlement::No { since, reason }
 }

@@ -1,13 +1,13 @@
-//! The list of users who may not have instances.
+//! The deny list of users.
 
 use std::collections::BTreeSet;
 
 use crate::Invalid;
-use crate::yaml::{self, Refused};
+use crate::yaml::{self, FileError};
 
-/// Reads a list of user names. Each is there once.
-pub fn denied(file: &str, text: &str) -> Result<BTreeSet<String>, Refused> {
-    // An empty file denies nobody.
+/// Parses a deny list of unique user names.
+pub fn parse_deny_list(file: &str, text: &str) -> Result<BTreeSet<String>, FileError> {
+    // An empty file is an empty list.
     if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
         return Ok(BTreeSet::new());
     }
@@ -15,12 +15,12 @@ pub fn denied(file: &str, text: &str) -> Result<BTreeSet<String>, Refused> {
     let mut denied = BTreeSet::new();
     for (at, name) in names.into_iter().enumerate() {
         let refuse =
-            |reason: &str| yaml::refuse(file, text, &Invalid::new(format!("[{at}]"), reason));
+            |reason: &str| yaml::file_error(file, text, &Invalid::new(format!("[{at}]"), reason));
         if name.trim().is_empty() {
-            return Err(refuse("a user name must not be empty"));
+            return Err(refuse("must not be empty"));
         }
         if !denied.insert(name) {
-            return Err(refuse("this user name is there already"));
+            return Err(refuse("must be unique"));
         }
     }
     Ok(denied)
@@ -31,13 +31,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_of_names() {
-        assert_eq!(denied("f", "- ann\n- ben\n").unwrap().len(), 2);
-        assert!(denied("f", "# nobody\n").unwrap().is_empty());
-        let twice = denied("f", "- ann\n- ben\n- ann\n").unwrap_err();
+    fn deny_list_is_parsed_and_duplicates_are_refused() {
+        assert_eq!(parse_deny_list("f", "- ann\n- ben\n").unwrap().len(), 2);
+        assert!(parse_deny_list("f", "# empty\n").unwrap().is_empty());
+        let twice = parse_deny_list("f", "- ann\n- ben\n- ann\n").unwrap_err();
         assert_eq!(twice.line, Some(3), "{twice}");
         for bad in ["ann", "- ann\n- ann", "- {a: b}", "- ''", "- [ann]", "- ann\n  - : x"] {
-            let refused = denied("f", bad).unwrap_err();
+            let refused = parse_deny_list("f", bad).unwrap_err();
             assert!(refused.to_string().starts_with('f'), "{bad}: {refused}");
         }
     }

@@ -1,4 +1,4 @@
-//! The quota list as it is written in a file.
+//! Reads a quota list from a file.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use jiff::tz::Offset;
 use serde::Deserialize;
 
 use super::{Account, Grant, Organization, QuotaList, STANDARD};
-use crate::kind::{Catalog, Refused};
+use crate::kind::{Catalog, FileError};
 use crate::name::{fold, line};
 use crate::{Invalid, Time, yaml};
 
@@ -54,7 +54,7 @@ struct FileGrant {
     kind: Option<String>,
     instance_type_id: String,
     billing_models: Option<Vec<FileModel>>,
-    // What the lists that are around call it.
+    // The name in existing quota lists.
     kafka_billing_models: Option<Vec<FileModel>>,
 }
 
@@ -66,16 +66,16 @@ struct FileModel {
     expiration_date: Option<String>,
 }
 
-/// Reads a quota list. `file` is what errors call the text.
-pub fn parse(file: &str, text: &str) -> Result<QuotaList, Refused> {
+/// Parses a quota list. `file` is the file name for errors.
+pub fn parse(file: &str, text: &str) -> Result<QuotaList, FileError> {
     let read: File = yaml::read(file, text)?;
-    read.list(None).map_err(|invalid| yaml::refuse(file, text, &invalid))
+    read.list(None).map_err(|invalid| yaml::file_error(file, text, &invalid))
 }
 
-/// Reads a quota list for these kinds: grants of what none of them has are refused.
-pub fn parse_for(file: &str, text: &str, catalog: &Catalog) -> Result<QuotaList, Refused> {
+/// Parses a quota list and refuses grants for types that no kind of the catalog has.
+pub fn parse_for(file: &str, text: &str, catalog: &Catalog) -> Result<QuotaList, FileError> {
     let read: File = yaml::read(file, text)?;
-    read.list(Some(catalog)).map_err(|invalid| yaml::refuse(file, text, &invalid))
+    read.list(Some(catalog)).map_err(|invalid| yaml::file_error(file, text, &invalid))
 }
 
 impl File {
@@ -121,7 +121,7 @@ impl FileAccount {
     }
 }
 
-/// The grants of an entry; an entry without any is for the standard type and model.
+/// The grants of an entry; by default the standard type and billing model.
 fn grants(
     granted: &[FileGrant],
     limit: Option<u32>,
@@ -135,7 +135,7 @@ fn grants(
     };
     unique("granted_quota", "instance_type_id", granted.iter().map(key))?;
     let lists = each("granted_quota", granted, |one| {
-        known(one, catalog)?;
+        check_granted(one, catalog)?;
         one.grants(limit)
     })?;
     Ok(lists.into_iter().flatten().collect())
@@ -152,11 +152,13 @@ fn standard(kind: Option<String>, instance_type: &str, limit: Option<u32>) -> Gr
 }
 
 impl FileGrant {
-    /// The billing models, and what their list is called.
+    /// The billing models and the name of their field.
     fn models(&self) -> Result<(&'static str, &[FileModel]), Invalid> {
         const OLD: &str = "kafka_billing_models";
         match (&self.billing_models, &self.kafka_billing_models) {
-            (Some(_), Some(_)) => Err(Invalid::new(OLD, "is the same as billing_models")),
+            (Some(_), Some(_)) => {
+                Err(Invalid::new(OLD, "must not be combined with billing_models"))
+            }
             (None, Some(models)) => Ok((OLD, models)),
             (models, None) => Ok(("billing_models", models.as_deref().unwrap_or_default())),
         }
@@ -180,16 +182,16 @@ impl FileGrant {
     }
 }
 
-/// Does a kind have what is granted?
-fn known(grant: &FileGrant, catalog: Option<&Catalog>) -> Result<(), Invalid> {
+/// Checks that a kind has the granted type and billing models.
+fn check_granted(grant: &FileGrant, catalog: Option<&Catalog>) -> Result<(), Invalid> {
     let Some(catalog) = catalog else { return Ok(()) };
     let named = |kind: &str| grant.kind.as_ref().is_none_or(|name| name == kind);
     let kinds: Vec<_> = catalog.kinds().filter(|kind| named(&kind.name)).collect();
     if kinds.is_empty() {
-        return Err(Invalid::new("kind", "there is no such kind"));
+        return Err(Invalid::new("kind", "unknown kind"));
     }
     let types: Vec<_> =
-        kinds.iter().filter_map(|kind| kind.type_of(&grant.instance_type_id)).collect();
+        kinds.iter().filter_map(|kind| kind.instance_type(&grant.instance_type_id)).collect();
     if types.is_empty() {
         return Err(Invalid::new("instance_type_id", "no kind has this instance type"));
     }
@@ -204,15 +206,15 @@ fn known(grant: &FileGrant, catalog: Option<&Catalog>) -> Result<(), Invalid> {
     }
 }
 
-/// `2030-01-31 +01:00`: over from the first moment of that day there.
+/// Parses `2030-01-31 +01:00`: expires at the start of that day in that time zone.
 fn expiration(text: &str) -> Result<Time, Invalid> {
-    moment(text).ok_or_else(|| {
-        let detail = "must be a day and an offset, like 2030-01-31 +00:00";
+    parse_expiration(text).ok_or_else(|| {
+        let detail = "must be a date and an offset, for example 2030-01-31 +00:00";
         Invalid::new("expiration_date", detail)
     })
 }
 
-fn moment(text: &str) -> Option<Time> {
+fn parse_expiration(text: &str) -> Option<Time> {
     let (day, offset) = text.trim().split_once(' ')?;
     let is_plain = day.len() == 10 && day.bytes().all(|b| b.is_ascii_digit() || b == b'-');
     let date: Date = day.parse().ok().filter(|_| is_plain)?;
@@ -236,7 +238,7 @@ fn seconds(offset: &str) -> Option<i32> {
     Some(sign * (number(hours, 24)? * 3600 + number(minutes, 60)? * 60))
 }
 
-/// Maps a list; what is wrong with an entry is said with the entry's place.
+/// Maps a list; errors carry the index of the entry.
 fn each<A, B>(
     list: &str,
     items: &[A],
@@ -246,12 +248,12 @@ fn each<A, B>(
     numbered.map(|(i, item)| map(item).map_err(|e| e.within(&format!("{list}[{i}]")))).collect()
 }
 
-/// No two entries have the same key.
+/// Checks that keys are unique.
 fn unique(list: &str, field: &str, keys: impl Iterator<Item = String>) -> Result<(), Invalid> {
     let mut seen = BTreeSet::new();
     for (i, key) in keys.enumerate() {
         if !seen.insert(key) {
-            return Err(Invalid::new(format!("{list}[{i}].{field}"), "is there twice"));
+            return Err(Invalid::new(format!("{list}[{i}].{field}"), "must be unique"));
         }
     }
     Ok(())

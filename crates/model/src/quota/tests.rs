@@ -1,4 +1,4 @@
-//! Quota lists and decisions, as tables.
+//! Parsing of quota lists, and decisions.
 
 use proptest::prelude::*;
 
@@ -53,7 +53,7 @@ fn grant(instance_type: &str, billing_model: &str, limit: u32) -> Grant {
 }
 
 #[test]
-fn an_organizations_entry_comes_before_the_users_own() {
+fn organization_entry_takes_precedence_over_user_entry() {
     let holder = |organization, user| list().grants(organization, user).map(|(holder, _)| holder);
     let organization = |id: &str| Some(Holder::Organization(id.into()));
     assert_eq!(holder("acme", "ann"), organization("acme"));
@@ -62,13 +62,13 @@ fn an_organizations_entry_comes_before_the_users_own() {
     assert_eq!(holder("closed", "BOB"), organization("closed"));
     assert_eq!(holder("closed", "robot"), Some(Holder::User("robot".into())));
     assert_eq!(holder("closed", "carl"), None);
-    // Nobody is registered, and not everybody is meant.
+    // No registered users and no `any_user`.
     assert_eq!(holder("empty", "carl"), None);
     assert_eq!(holder("empty", "ann"), Some(Holder::User("ann".into())));
 }
 
 #[test]
-fn limits_come_from_the_model_then_the_entry_then_the_default() {
+fn limit_is_that_of_the_model_else_the_entry_else_the_default() {
     let (_, grants) = list().grants("acme", "x").unwrap();
     let limits: Vec<_> = grants.iter().map(|g| (&*g.billing_model, g.limit)).collect();
     assert_eq!(limits, [("marketplace", Some(2)), ("standard", Some(5))]);
@@ -79,7 +79,7 @@ fn limits_come_from_the_model_then_the_entry_then_the_default() {
 }
 
 #[test]
-fn the_day_of_expiry_is_already_expired() {
+fn grant_expires_at_the_start_of_its_expiration_date() {
     let (_, grants) = list().grants("acme", "x").unwrap();
     let marketplace = &grants[0];
     assert_eq!(marketplace.expires_at, Some(at("2030-01-30T22:00:00Z")));
@@ -98,8 +98,8 @@ fn refused(from: &str, to: &str, expect: &str) {
 }
 
 #[test]
-fn mistakes_are_refused_with_their_line() {
-    let days = "must be a day and an offset, like 2030-01-31 +00:00";
+fn invalid_lists_are_refused_with_their_line() {
+    let days = "must be a date and an offset, for example 2030-01-31 +00:00";
     let models = "registered_users_per_organisation.acme.granted_quota.standard.\
                   kafka_billing_models.marketplace";
     for bad in ["2030-01-31", "2030-02-30 +00:00", "2030-01-31 02:00", "2030-01-31 +2:00", "x y"] {
@@ -121,15 +121,15 @@ fn mistakes_are_refused_with_their_line() {
     refused(
         "  - id: closed",
         "  - id: acme",
-        "quota.yaml:18: registered_users_per_organisation.acme.id: is there twice",
+        "quota.yaml:18: registered_users_per_organisation.acme.id: must be unique",
     );
     refused(
         "username: bob",
         "username: Ann",
         "quota.yaml:21: registered_users_per_organisation.closed.registered_users.Ann.username: \
-         is there twice",
+         must be unique",
     );
-    let twice = format!("quota.yaml:17: {models}.id: is there twice");
+    let twice = format!("quota.yaml:17: {models}.id: must be unique");
     refused("{id: standard}", "{id: marketplace}", &twice);
     refused(
         "{id: eval,",
@@ -141,7 +141,7 @@ fn mistakes_are_refused_with_their_line() {
         "instance_type_id: standard\n",
         "instance_type_id: standard\n        billing_models: []\n",
         "quota.yaml:8: registered_service_accounts.ann.granted_quota.standard.\
-         kafka_billing_models: is the same as billing_models",
+         kafka_billing_models: must not be combined with billing_models",
     );
     refused(
         "instance_type_id: standard",
@@ -152,20 +152,20 @@ fn mistakes_are_refused_with_their_line() {
     refused(
         "instance_type_id: standard",
         "{kind: mongo, instance_type_id: standard}\n      - instance_type_id: standard",
-        "quota.yaml:6: registered_service_accounts.ann.granted_quota.standard.kind: there is no such \
+        "quota.yaml:6: registered_service_accounts.ann.granted_quota.standard.kind: unknown \
          kind",
     );
 }
 
-/// What an error is called.
+/// Variant name of an error.
 fn name(denied: &Denied) -> String {
     let text = format!("{denied:?}");
     text.split([' ', '(']).next().unwrap_or_default().to_owned()
 }
 
-/// What a request gets: `type.size billing_model limit per`, or the name of its error.
-fn outcome(kind: &Kind, grants: Option<&[Grant]>, asked: Asked) -> String {
-    match choose(kind, grants, true, Time(0), &asked) {
+/// The choice as `type.size billing_model limit per`, or the variant name of the error.
+fn outcome(kind: &Kind, grants: Option<&[Grant]>, request: Request) -> String {
+    match choose(kind, grants, true, Time(0), &request) {
         Ok(c) => {
             let limit = c.limit.map_or("∞".to_owned(), |n| n.to_string());
             format!("{}.{} {} {limit} {:?}", c.instance_type, c.size, c.billing_model, c.per)
@@ -174,12 +174,12 @@ fn outcome(kind: &Kind, grants: Option<&[Grant]>, asked: Asked) -> String {
     }
 }
 
-fn asked<'a>(plan: &'a str, model: &'a str, cluster: bool) -> Asked<'a> {
-    Asked { plan: Some(plan), billing_model: Some(model).filter(|m| !m.is_empty()), cluster }
+fn request<'a>(plan: &'a str, model: &'a str, cluster: bool) -> Request<'a> {
+    Request { plan: Some(plan), billing_model: Some(model).filter(|m| !m.is_empty()), cluster }
 }
 
 #[test]
-fn who_is_not_listed_may_try() {
+fn unlisted_users_get_trials() {
     let kafka = kind("kafka");
     for (plan, model, cluster, expect) in [
         ("", "", false, "developer.x1 standard 1 Owner"),
@@ -192,16 +192,16 @@ fn who_is_not_listed_may_try() {
         ("", "enterprise", false, "EnterpriseNeedsCluster"),
         ("", "standard", true, "ClusterNeedsEnterprise"),
     ] {
-        assert_eq!(outcome(&kafka, None, asked(plan, model, cluster)), expect, "{plan} {model}");
+        assert_eq!(outcome(&kafka, None, request(plan, model, cluster)), expect, "{plan} {model}");
     }
     let none = Kind { max_trials: 0, ..kind("kafka") };
-    assert_eq!(outcome(&none, None, asked("", "", false)), "NoTrials");
+    assert_eq!(outcome(&none, None, request("", "", false)), "NoTrials");
     let none = Kind { trial: None, ..kind("kafka") };
-    assert_eq!(outcome(&none, None, asked("", "", false)), "NoQuota");
+    assert_eq!(outcome(&none, None, request("", "", false)), "NoQuota");
 }
 
 #[test]
-fn grants_decide_the_type_and_the_plan_must_agree() {
+fn grants_decide_the_type_and_the_plan_must_match() {
     let kafka = kind("kafka");
     let grants = [grant("standard", "marketplace", 3), grant("standard", "enterprise", 2)];
     for (plan, model, cluster, expect) in [
@@ -216,66 +216,66 @@ fn grants_decide_the_type_and_the_plan_must_agree() {
         ("", "enterprise", true, "standard.x1 enterprise 2 Holder"),
         ("", "marketplace", true, "ClusterNeedsEnterprise"),
     ] {
-        let outcome = outcome(&kafka, Some(&grants), asked(plan, model, cluster));
+        let outcome = outcome(&kafka, Some(&grants), request(plan, model, cluster));
         assert_eq!(outcome, expect, "{plan} {model} {cluster}");
     }
     let grants = [grant("standard", "eval", 1), grant("standard", "standard", 2)];
-    let both = outcome(&kafka, Some(&grants), asked("", "", false));
+    let both = outcome(&kafka, Some(&grants), request("", "", false));
     assert_eq!(both, "standard.x1 standard 2 Holder");
-    let endless = Grant { limit: None, ..grant("standard", "standard", 0) };
-    let endless = outcome(&kafka, Some(&[endless]), asked("", "", false));
-    assert_eq!(endless, "standard.x1 standard ∞ Nothing");
+    let unlimited = Grant { limit: None, ..grant("standard", "standard", 0) };
+    let unlimited = outcome(&kafka, Some(&[unlimited]), request("", "", false));
+    assert_eq!(unlimited, "standard.x1 standard ∞ Nothing");
 }
 
 #[test]
-fn only_enterprise_granted_needs_a_cluster() {
+fn enterprise_grant_requires_a_cluster() {
     let grants = [grant("standard", "enterprise", 2)];
     assert_eq!(
-        outcome(&kind("kafka"), Some(&grants), asked("", "", false)),
+        outcome(&kind("kafka"), Some(&grants), request("", "", false)),
         "EnterpriseNeedsCluster"
     );
 }
 
 #[test]
-fn the_trial_type_can_be_granted_too() {
+fn trial_type_can_be_granted() {
     let grants = [grant("developer", "standard", 6)];
-    let outcome = outcome(&kind("kafka"), Some(&grants), asked("", "", false));
+    let outcome = outcome(&kind("kafka"), Some(&grants), request("", "", false));
     assert_eq!(outcome, "developer.x1 standard 6 Holder");
 }
 
 #[test]
-fn the_trial_type_is_the_last_that_is_looked_at() {
+fn trial_type_has_the_lowest_precedence() {
     let mut kafka = kind("kafka");
     kafka.types.reverse();
     let grants = [grant("developer", "standard", 6), grant("standard", "eval", 2)];
-    let outcome = outcome(&kafka, Some(&grants), asked("", "", false));
+    let outcome = outcome(&kafka, Some(&grants), request("", "", false));
     assert_eq!(outcome, "standard.x1 eval 2 Holder");
 }
 
 #[test]
-fn what_has_ended_counts_for_nothing() {
-    let ended = Grant { expires_at: Some(Time(0)), ..grant("standard", "standard", 5) };
+fn expired_grants_are_ignored() {
+    let expired = Grant { expires_at: Some(Time(0)), ..grant("standard", "standard", 5) };
     assert_eq!(
-        outcome(&kind("kafka"), Some(std::slice::from_ref(&ended)), asked("", "", false)),
+        outcome(&kind("kafka"), Some(std::slice::from_ref(&expired)), request("", "", false)),
         "NoQuota"
     );
-    let grants = [ended, grant("standard", "eval", 2)];
-    let rest = outcome(&kind("kafka"), Some(&grants), asked("", "", false));
+    let grants = [expired, grant("standard", "eval", 2)];
+    let rest = outcome(&kind("kafka"), Some(&grants), request("", "", false));
     assert_eq!(rest, "standard.x1 eval 2 Holder");
 }
 
 #[test]
-fn grants_of_other_kinds_do_not_count() {
+fn grants_of_other_kinds_are_ignored() {
     let other = Grant { kind: Some("kafka".into()), ..grant("standard", "standard", 5) };
     let grants = [other];
-    let dinosaur = outcome(&kind("dinosaur"), Some(&grants), asked("", "", false));
+    let dinosaur = outcome(&kind("dinosaur"), Some(&grants), request("", "", false));
     assert_eq!(dinosaur, "eval.x1 standard 1 Owner");
-    let kafka = outcome(&kind("kafka"), Some(&grants), asked("", "", false));
+    let kafka = outcome(&kind("kafka"), Some(&grants), request("", "", false));
     assert_eq!(kafka, "standard.x1 standard 5 Holder");
 }
 
 #[test]
-fn without_limits_the_plan_decides() {
+fn plan_decides_without_limits() {
     let kafka = kind("kafka");
     for (plan, model, cluster, expect) in [
         ("", "", false, "developer.x1 standard"),
@@ -292,9 +292,9 @@ fn without_limits_the_plan_decides() {
         ("standard.x1", "enterprise", false, "EnterpriseNeedsCluster"),
         ("standard.x1", "standard", true, "ClusterNeedsEnterprise"),
     ] {
-        let outcome = match choose(&kafka, None, false, Time(0), &asked(plan, model, cluster)) {
+        let outcome = match choose(&kafka, None, false, Time(0), &request(plan, model, cluster)) {
             Ok(c) => {
-                assert_eq!((c.limit, c.per), (None, Per::Nothing));
+                assert_eq!((c.limit, c.per), (None, CountedPer::Nothing));
                 format!("{}.{} {}", c.instance_type, c.size, c.billing_model)
             }
             Err(denied) => name(&denied),
@@ -304,24 +304,24 @@ fn without_limits_the_plan_decides() {
 }
 
 #[test]
-fn entitlements_end_with_their_grant() {
+fn entitlement_ends_with_its_grant() {
     let kafka = kind("kafka");
     let end = at("2030-01-31T00:00:00Z");
     let grants = [Grant { expires_at: Some(end), ..grant("standard", "standard", 5) }];
     let active = |grants: Option<&[Grant]>, limited, kind: &str, model: &str, now| {
-        is_active(&kafka, grants, limited, kind, model, now)
+        entitlement(&kafka, grants, limited, kind, model, now)
     };
     let before = at("2030-01-30T23:59:59Z");
-    assert_eq!(active(Some(&grants), true, "standard", "standard", before), Active::Yes);
-    let reason = "the quota for standard instances with the billing model standard ended on \
+    assert_eq!(active(Some(&grants), true, "standard", "standard", before), Entitlement::Yes);
+    let reason = "quota for standard instances with the billing model standard expired on \
                   2030-01-31T00:00:00Z";
-    let ended = Active::No { since: Some(end), reason: reason.into() };
+    let ended = Entitlement::No { since: Some(end), reason: reason.into() };
     assert_eq!(active(Some(&grants), true, "standard", "standard", end), ended);
-    assert_eq!(active(None, false, "standard", "standard", end), Active::Yes);
-    assert_eq!(active(None, true, "developer", "standard", end), Active::Yes);
+    assert_eq!(active(None, false, "standard", "standard", end), Entitlement::Yes);
+    assert_eq!(active(None, true, "developer", "standard", end), Entitlement::Yes);
     for grants in [None, Some(&grants[..])] {
         let no = active(grants, true, "standard", "eval", before);
-        assert!(matches!(no, Active::No { since: None, .. }), "{no:?}");
+        assert!(matches!(no, Entitlement::No { since: None, .. }), "{no:?}");
     }
 }
 
@@ -340,9 +340,9 @@ fn any_grant() -> impl Strategy<Value = Grant> {
 }
 
 proptest! {
-    /// Whatever is chosen exists, agrees with what was asked, and is granted or a trial.
+    /// Every choice exists, matches the request, and is granted or a trial.
     #[test]
-    fn what_is_chosen_is_allowed(
+    fn choice_is_always_allowed(
         grants in proptest::option::of(proptest::collection::vec(any_grant(), 0..5)),
         is_limited: bool,
         plan in proptest::option::of("(standard|developer|huge)\\.x[123]|x|\\."),
@@ -350,28 +350,28 @@ proptest! {
         cluster: bool,
     ) {
         let kafka = &*KAFKA;
-        let asked = Asked { plan: plan.as_deref(), billing_model: model.as_deref(), cluster };
+        let request = Request { plan: plan.as_deref(), billing_model: model.as_deref(), cluster };
         let grants = grants.as_deref();
-        if let Ok(choice) = choose(kafka, grants, is_limited, Time(0), &asked) {
-            let instance_type = kafka.type_of(&choice.instance_type).unwrap();
+        if let Ok(choice) = choose(kafka, grants, is_limited, Time(0), &request) {
+            let instance_type = kafka.instance_type(&choice.instance_type).unwrap();
             prop_assert!(instance_type.size(&choice.size).is_some());
             prop_assert!(instance_type.billing_model(&choice.billing_model).is_some());
             let its_plan = format!("{}.{}", choice.instance_type, choice.size);
             prop_assert!(plan.is_none_or(|plan| plan == its_plan));
             prop_assert!(model.is_none_or(|m| m == choice.billing_model));
             prop_assert_eq!(cluster, choice.billing_model == ENTERPRISE);
-            let active = is_active(
+            let active = entitlement(
                 kafka, grants, is_limited, &choice.instance_type, &choice.billing_model, Time(0),
             );
-            prop_assert_eq!(active, Active::Yes);
+            prop_assert_eq!(active, Entitlement::Yes);
         }
     }
 
     #[test]
-    fn no_list_panics(text in "[a-z_:\\- \n\\[\\]{}0-9+]{0,80}") {
+    fn parsing_never_panics(text in "[a-z_:\\- \n\\[\\]{}0-9+]{0,80}") {
         let _ = parse("q", &text);
     }
 }
 
-/// Read once: properties ask it many times.
+/// Parsed once for all cases.
 static KAFKA: std::sync::LazyLock<Kind> = std::sync::LazyLock::new(|| kind("kafka"));

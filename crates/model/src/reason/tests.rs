@@ -1,6 +1,7 @@
-//! One example of every variant: it survives JSON, and its message is a sentence.
+//! One example of every variant: it survives JSON, and its message is well formed.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 use strum::VariantNames;
@@ -26,15 +27,16 @@ fn boxed<T>(value: T) -> Box<T> {
     Box::new(value)
 }
 
-fn user() -> By {
-    By::User { name: "alice".into() }
+fn user() -> Requester {
+    Requester::User { name: "alice".into() }
 }
 
-fn of_deployments() -> Vec<deployment::Reason> {
+fn deployment_reasons() -> Vec<deployment::Reason> {
     use deployment::Pull;
     use deployment::Reason::*;
     let (yard, needs) = (|| Some("yard".to_owned()), || cpu("1.5"));
-    let by = Who::seen_by(organization(1), organization(1), (deployment_id(), "urgent", 10));
+    let by =
+        Workload::visible_to(organization(1), organization(1), (deployment_id(), "urgent", 10));
     let oom = || OOMKilled { limit_bytes: Some(16 << 20) };
     vec![
         AsExpected,
@@ -53,7 +55,7 @@ fn of_deployments() -> Vec<deployment::Reason> {
         AwaitingPreemption { cluster: yard() },
         PreemptionBudgetExceeded { limit: 10, cluster: None },
         Preempted { by, needs: cpu("0.3"), cluster: yard() },
-        Preempted { by: Who::OtherOrganization, needs: needs(), cluster: None },
+        Preempted { by: Workload::OtherOrganization, needs: needs(), cluster: None },
         ClusterDraining { cluster: "yard".into() },
         Evicted { cluster: "yard".into() },
         ClusterUnreachable { since: Some(NOON), last: boxed(AsExpected) },
@@ -98,11 +100,11 @@ fn of_deployments() -> Vec<deployment::Reason> {
         ReplicasUnavailable { running: 1, replicas: 3, pending: Some(boxed(AwaitingPlacement)) },
         ScaledDown,
         DeletionRequested { by: None },
-        Reported { message: "It runs.".into() },
+        Reported { message: "Started.".into() },
     ]
 }
 
-fn of_clusters() -> Vec<cluster::Reason> {
+fn cluster_reasons() -> Vec<cluster::Reason> {
     use cluster::Provider;
     use cluster::Reason::*;
     let message = || "403 Forbidden".to_owned();
@@ -129,11 +131,11 @@ fn of_clusters() -> Vec<cluster::Reason> {
         ScaledDown { pool: "eu".into() },
         RetryRequested,
         DeletionRequested { by: Some(user()) },
-        Reported { message: "It can host".into() },
+        Reported { message: "Restored from backup".into() },
     ]
 }
 
-fn of_instances() -> Vec<instance::Reason> {
+fn instance_reasons() -> Vec<instance::Reason> {
     use instance::External;
     use instance::Reason::*;
     let (yard, message) = (|| "yard".to_owned(), || "no answer within 5 s".to_owned());
@@ -156,19 +158,19 @@ fn of_instances() -> Vec<instance::Reason> {
         BackendRefused { system: External::Sso, message: message() },
         KindNotFound { kind: "kafka".into() },
         Repaired { objects: vec!["a.example".into()] },
-        SuspensionRequested { by: Some(By::Administrator { name: None }) },
-        ResumeRequested { by: Some(By::Administrator { name: Some("root".into()) }) },
+        SuspensionRequested { by: Some(Requester::Administrator { name: None }) },
+        ResumeRequested { by: Some(Requester::Administrator { name: Some("root".into()) }) },
         EntitlementExpired { message: "its grant ended".into(), delete_at: Some(NOON) },
         EntitlementRestored,
         TrialExpired,
         OwnerDenied { owner: "alice".into() },
         CleaningUp,
-        DeletionRequested { by: Some(By::Environment { name: "shop".into() }) },
-        Reported { message: "Why not".into() },
+        DeletionRequested { by: Some(Requester::Environment { name: "shop".into() }) },
+        Reported { message: "Upgrading".into() },
     ]
 }
 
-fn of_resources() -> Vec<resource::Reason> {
+fn resource_reasons() -> Vec<resource::Reason> {
     use resource::Reason::*;
     let (web, message) = (|| "web".to_owned(), || "permission denied".to_owned());
     let oom = || deployment::Reason::OOMKilled { limit_bytes: None };
@@ -177,10 +179,11 @@ fn of_resources() -> Vec<resource::Reason> {
         ConcurrencyLimit { limit: 8 },
         DependencyPending { resource: web() },
         DependencyFailed { resource: web() },
+        DependentExists { resource: web(), failed: false },
         DependentExists { resource: web(), failed: true },
         AwaitingOthers,
         Planned { why: "image differs".into() },
-        Progressing { message: "Terraform begins.".into() },
+        Progressing { message: "Starting Terraform.".into() },
         DeploymentPending {
             status: deployment::Status::Queued,
             reason: deployment::Reason::AwaitingPlacement,
@@ -209,11 +212,11 @@ fn of_resources() -> Vec<resource::Reason> {
         DriftDetected { fields: vec!["image".into(), "replicas".into()] },
         UnexpectedObjects { objects: 1 },
         ObservationFailed { message: message() },
-        Reported { message: "So".into() },
+        Reported { message: "Restored from backup".into() },
     ]
 }
 
-fn of_environments() -> Vec<environment::Reason> {
+fn environment_reasons() -> Vec<environment::Reason> {
     use environment::Reason::*;
     let failed = resource::Reason::BackendRefused { message: "permission denied".into() };
     vec![
@@ -229,14 +232,14 @@ fn of_environments() -> Vec<environment::Reason> {
         RepairingDrift { resources: vec!["web".into()] },
         TtlExpired { expired_at: NOON },
         DeletionRequested { by: Some(user()) },
-        Reported { message: "So".into() },
+        Reported { message: "Restored from backup".into() },
     ]
 }
 
-/// JSON and back, message, and that no code was left out.
+/// Checks JSON, message, and that every variant has an example.
 fn check<R>(all: &[R], statuses: &[&str])
 where
-    R: Coded + PartialEq + std::fmt::Debug + VariantNames,
+    R: StatusReason + PartialEq + std::fmt::Debug + VariantNames,
     for<'a> &'a R: Into<&'static str>,
 {
     let shown: BTreeSet<&str> = all.iter().map(Into::into).collect();
@@ -257,11 +260,11 @@ where
             statuses.iter().any(|status| status.replace('_', " ") == bare.to_lowercase());
         assert!(!is_status, "{message:?} restates the status");
         let begins = message.chars().next();
-        let is_foreign =
+        let is_external =
             ["Reported", "Progressing", "BackendRefused", "DriftDetected"].contains(&name);
-        assert!(is_foreign || begins.is_none_or(|c| !c.is_lowercase()), "{message:?}");
+        assert!(is_external || begins.is_none_or(|c| !c.is_lowercase()), "{message:?}");
         let dialect = ["shall", "It ", "somebody", "mend", "room", "asked for"];
-        assert!(is_foreign || dialect.iter().all(|word| !message.contains(word)), "{message:?}");
+        assert!(is_external || dialect.iter().all(|word| !message.contains(word)), "{message:?}");
     }
 }
 
@@ -273,18 +276,58 @@ macro_rules! texts {
 }
 
 #[test]
-fn every_reason_survives_json_and_its_message_is_a_sentence() {
-    check(&of_clusters(), &texts!(cluster::Status));
-    check(&of_deployments(), &texts!(deployment::Status));
-    check(&of_environments(), &texts!(environment::Status));
-    check(&of_instances(), &texts!(instance::Status));
-    check(&of_resources(), &texts!(resource::Status));
+fn every_reason_survives_json_and_has_a_well_formed_message() {
+    check(&cluster_reasons(), &texts!(cluster::Status));
+    check(&deployment_reasons(), &texts!(deployment::Status));
+    check(&environment_reasons(), &texts!(environment::Status));
+    check(&instance_reasons(), &texts!(instance::Status));
+    check(&resource_reasons(), &texts!(resource::Status));
+}
+
+/// The messages of a subject's reasons, under their codes.
+fn section<R: StatusReason>(subject: &str, all: &[R]) -> String
+where
+    for<'a> &'a R: Into<&'static str>,
+{
+    let mut text = format!("\n== {subject} ==\n");
+    let mut last = "";
+    for reason in all {
+        let name: &str = reason.into();
+        if name != last {
+            write!(text, "\n{name}\n").unwrap();
+        }
+        last = name;
+        let code = match reason.code() {
+            code if code == name => String::new(),
+            code => format!(" [reason_code {code}]"),
+        };
+        match reason.to_string().as_str() {
+            "" => text += "  (empty: nothing to add to the status)\n",
+            message => writeln!(text, "  {message}{code}").unwrap(),
+        }
+    }
+    text
 }
 
 #[test]
-fn messages_of_the_language_guide() {
+fn snapshot_of_every_reason_is_current() {
+    let text = [
+        "Reasons of statuses: reason_code, and examples of status_reason. A reason that passes on \
+         another one has the code of the inner one.\n"
+            .to_owned(),
+        section("Cluster", &cluster_reasons()),
+        section("Deployment and replica", &deployment_reasons()),
+        section("Instance of a managed service", &instance_reasons()),
+        section("Environment", &environment_reasons()),
+        section("Resource of an environment", &resource_reasons()),
+    ];
+    crate::snapshot::assert_snapshot("reasons.txt", &text.concat());
+}
+
+#[test]
+fn deployment_messages_state_cause_and_next_step() {
     let message = |code: &str| {
-        let all = of_deployments();
+        let all = deployment_reasons();
         let is_it = |reason: &&deployment::Reason| <&str>::from(*reason) == code;
         all.iter().find(is_it).map(ToString::to_string).unwrap()
     };
@@ -313,7 +356,7 @@ fn messages_of_the_language_guide() {
 }
 
 #[test]
-fn a_reason_of_a_newer_server_is_readable_and_kept() {
+fn reason_of_a_newer_server_is_readable_and_preserved() {
     let newer = json!({"code": "SolarFlare", "message": "sun is active", "until": 3});
     let read: deployment::Reason = serde_json::from_value(newer.clone()).unwrap();
     assert_eq!(read.code(), "SolarFlare");
@@ -323,7 +366,7 @@ fn a_reason_of_a_newer_server_is_readable_and_kept() {
     let bare: cluster::Reason = serde_json::from_value(json!({"code": "SolarFlare"})).unwrap();
     assert_eq!(bare.to_string(), "SolarFlare.");
 
-    // Also one whose fields have changed, and one inside another.
+    // Also with changed fields, and nested.
     let changed = json!({"code": "OOMKilled", "limit_bytes": "much"});
     let read: deployment::Reason = serde_json::from_value(changed).unwrap();
     assert_eq!(read.code(), "OOMKilled");
@@ -335,18 +378,18 @@ fn a_reason_of_a_newer_server_is_readable_and_kept() {
 }
 
 #[test]
-fn a_workload_of_another_organization_is_never_named() {
+fn workload_of_another_organization_is_never_named() {
     let urgent = (deployment_id(), "urgent", 10);
-    let other = Who::seen_by(organization(1), organization(2), urgent);
+    let other = Workload::visible_to(organization(1), organization(2), urgent);
     assert_eq!(other.to_string(), "a higher-priority workload of another organization");
     let json = serde_json::to_string(&other).unwrap();
     assert!(!json.contains("urgent") && !json.contains(&deployment_id().to_string()), "{json}");
-    let own = Who::seen_by(organization(1), organization(1), urgent);
+    let own = Workload::visible_to(organization(1), organization(1), urgent);
     assert_eq!(own.to_string(), "urgent (priority 10)");
 }
 
 #[test]
-fn the_innermost_cause_is_known() {
+fn code_is_that_of_the_innermost_reason() {
     let killed = deployment::Reason::OOMKilled { limit_bytes: None };
     let failed = instance::Reason::DeploymentFailed {
         reason: deployment::Reason::ReplicaFailed { replica: 2, reason: boxed(killed) },
@@ -358,6 +401,7 @@ fn the_innermost_cause_is_known() {
     assert_eq!(
         whole.to_string(),
         "Resource web failed: Instance failed: Deployment failed. Replica 2: OOM-killed: the node \
-         ran out of memory. Fix the cause and retry, or destroy the environment."
+         ran out of memory. Free or add memory on the node. Fix the cause and retry, or destroy the \
+         environment."
     );
 }

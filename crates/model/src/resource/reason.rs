@@ -1,79 +1,79 @@
 //! Why a resource has its status.
 
-use crate::reason::{and_some, at, count, quoted, reason, sentence};
+use crate::reason::{at, count, quoted, reason, with_period};
 use crate::template::Executor;
 use crate::{Time, deployment, instance};
 
 reason! {
     /// Why a resource has its status.
     enum {
-        /// As many steps of its environment run as may at once.
+        /// The environment runs as many steps as allowed.
         #[error("Waiting for one of {} to finish.", count(*limit, "running step"))]
         ConcurrencyLimit {
-            /// How many may run.
+            /// The maximum number of concurrent steps.
             limit: u64,
         },
-        /// A resource that it depends on is not applied yet.
+        /// A dependency is not applied yet.
         #[error("Waiting for {resource}.")]
         DependencyPending {
-            /// Which.
+            /// The dependency.
             resource: String,
         },
-        /// A resource that it depends on failed.
-        #[error("Waiting for {resource}, which failed.")]
+        /// A dependency failed.
+        #[error("Waiting for {resource}, which failed. Fix the cause and retry.")]
         DependencyFailed {
-            /// Which.
+            /// The dependency.
             resource: String,
         },
-        /// A resource that depends on it must be destroyed first.
-        #[error("Waiting for {resource} to be destroyed, which depends on it{}.", if *failed { " and failed" } else { "" })]
+        /// A dependent must be destroyed first.
+        #[error("Waiting for the destruction of {resource}, which depends on it{}.", if *failed { ", and which failed" } else { "" })]
         DependentExists {
-            /// Which.
+            /// The dependent.
             resource: String,
             /// Did its destruction fail?
             failed: bool,
         },
-        /// It is destroyed when all others are applied.
+        /// The resource is destroyed after all others are applied.
         #[error("Waiting until all other resources are applied.")]
         AwaitingOthers,
-        /// A change of it is planned.
+        /// A change is planned.
         #[error("Planned: {}.", quoted(why))]
         Planned {
-            /// Why, as the plan says.
+            /// The reason from the plan.
             why: String,
         },
-        /// Its executor is at work.
-        #[error("{}", sentence(message))]
+        /// The executor is working.
+        #[error("{}", with_period(message))]
         Progressing {
-            /// What the executor said.
+            /// The executor's message.
             message: String,
         },
-        /// The deployment that was created for it is not there yet.
+        /// The deployment created for it is not running yet.
         #[error("Deployment is {status}.{}", crate::reason::and(reason))]
         DeploymentPending {
             /// The deployment's status.
             status: deployment::Status,
-            /// Why.
+            /// The deployment's reason.
             reason: deployment::Reason,
         },
-        /// The deployment that was created for it failed.
+        /// The deployment created for it failed.
         #[error("Deployment failed: {}.", quoted(&reason.to_string()))]
         DeploymentFailed {
-            /// Why.
+            /// The deployment's reason.
             reason: deployment::Reason,
         },
-        /// The instance that was created for it is not there yet.
+        /// The instance created for it is not ready yet.
         #[error("Instance is {status}.{}", crate::reason::and(reason))]
         InstancePending {
             /// The instance's status.
             status: instance::Status,
-            /// Why.
+            /// The instance's reason.
             reason: instance::Reason,
         },
-        /// The instance that was created for it failed.
+        /// The instance created for it failed.
         #[error("Instance failed: {}.", quoted(&reason.to_string()))]
         InstanceFailed {
-            /// Why.
+            /// The instance's reason.
             reason: instance::Reason,
         },
         /// The old object is destroyed before its replacement is created.
@@ -82,10 +82,10 @@ reason! {
         /// The old object is destroyed; its replacement is being created.
         #[error("Old resource destroyed: creating its replacement.")]
         Recreating,
-        /// Nothing had to change.
-        #[error("Nothing had to change.")]
+        /// The resource already has the desired state.
+        #[error("No changes.")]
         Unchanged,
-        /// What its executor is given is wrong.
+        /// The configuration is invalid.
         #[error("Invalid configuration: {}.", quoted(message))]
         InvalidConfiguration {
             /// Which field, and what is wrong with it.
@@ -99,74 +99,74 @@ reason! {
             /// The executor.
             executor: Executor,
         },
-        /// Its executor, or what that needs, does not answer for now.
+        /// The executor or its backend is temporarily unavailable.
         #[error("Backend is unavailable: {}. Attempt {attempts}, next at {}.", quoted(message), at(*retry_at))]
         BackendUnavailable {
-            /// What it said.
+            /// The error message.
             message: String,
-            /// How often it was tried.
+            /// The number of attempts.
             attempts: u64,
-            /// When it is tried again.
+            /// The time of the next attempt.
             retry_at: Time,
         },
-        /// Its executor can't do it like this.
-        #[error("{}", sentence(message))]
+        /// The executor rejected the step permanently.
+        #[error("{}", with_period(message))]
         BackendRefused {
-            /// What it said.
+            /// The error message.
             message: String,
         },
-        /// Its organization's quota is used up.
+        /// The organization's quota is exhausted.
         #[error("Quota exceeded: {}. Retrying.", quoted(message))]
         QuotaExceeded {
-            /// Which limit, and how much of it is used.
+            /// The limit and its usage.
             message: String,
         },
-        /// A step took longer than it may.
+        /// A step exceeded its timeout.
         #[error("Timed out: {}.", quoted(message))]
         DeadlineExceeded {
-            /// What was waited for, or how long.
+            /// What the step waited for, or how long.
             message: String,
         },
-        /// Its step is being stopped.
+        /// The step is being stopped.
         #[error("Stopping the running step.")]
         Cancelling,
-        /// Its step can't be stopped yet.
+        /// Stopping the step failed.
         #[error("Stopping the running step failed: {}. Retrying.", quoted(message))]
         CancelFailed {
-            /// What its executor said.
+            /// The executor's message.
             message: String,
         },
-        /// Its step was cancelled.
+        /// The step was cancelled.
         #[error("Cancelled.")]
         Cancelled,
-        /// It is destroyed when its turn comes.
-        #[error("Queued for destruction.{}", and_some(after.as_deref()))]
+        /// Destruction is queued.
+        #[error("Queued for destruction.{}", last_error(after.as_deref()))]
         DestructionQueued {
-            /// How its last step failed, if it did.
+            /// The failure of the last step, if any.
             after: Option<Box<Reason>>,
         },
         /// A retry was requested.
         #[error("Retry requested.")]
         RetryRequested,
-        /// It differs from what was applied and is being repaired.
+        /// Drift is being repaired.
         #[error("Repairing drift.")]
         RepairingDrift,
-        /// It differs from what was applied.
-        #[error("{} from what was applied. Repair it or change its template.", differ(fields))]
+        /// Drift was detected.
+        #[error("Drift detected: {} from the applied configuration. Repair it, or change the template.", differ(fields))]
         DriftDetected {
-            /// Which fields differ.
+            /// The drifted fields.
             fields: Vec<String>,
         },
-        /// Objects beside it were not created by Paddock.
-        #[error("{} beside it not created by Paddock.", count(*objects, "object"))]
+        /// Observation found objects that Paddock did not create.
+        #[error("Found {} not created by Paddock.", count(*objects, "object"))]
         UnexpectedObjects {
-            /// How many.
+            /// The number of objects.
             objects: u64,
         },
-        /// It can't be observed for now.
+        /// Observation failed temporarily.
         #[error("Drift detection failed: {}. Retrying.", quoted(message))]
         ObservationFailed {
-            /// What its executor said.
+            /// The executor's message.
             message: String,
         },
     }
@@ -176,9 +176,13 @@ reason! {
         Self::DestructionQueued { after: Some(inner) } => inner
 }
 
+fn last_error(reason: Option<&Reason>) -> String {
+    reason.map(|reason| format!(" Last error: {reason}")).unwrap_or_default()
+}
+
 fn differ(fields: &[String]) -> String {
     match fields {
-        [] => "It differs".to_owned(),
+        [] => "the resource differs".to_owned(),
         [one] => format!("{one} differs"),
         [first, rest @ ..] => format!("{first} and {} more differ", rest.len()),
     }

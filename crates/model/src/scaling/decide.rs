@@ -1,56 +1,56 @@
-//! What a pool does next, and why.
+//! Decides whether a pool adds or removes a cluster, and why.
 
 use std::time::Duration;
 
 use serde::Serialize;
 
-use super::wish::{Wanted, missed, wanted};
-use super::{Pool, Seen, SeenCluster, Wish};
+use super::need::{Need, need, need_with_margin};
+use super::{Observed, ObservedCluster, Pool, ScaleUpCause};
 use crate::cluster::Status;
 use crate::{ClusterId, Time};
 
-/// So many clusters may have failed before no more is tried: somebody has to look.
-pub const MOST_FAILURES: usize = 3;
-/// How long to wait after a first cluster has failed.
+/// Number of failed clusters after which an administrator has to intervene.
+pub const MAX_FAILURES: usize = 3;
+/// Delay after the first failed cluster.
 const FIRST_BACKOFF: Duration = Duration::from_mins(1);
-/// How long to wait at most.
+/// Maximum delay.
 const LONGEST_BACKOFF: Duration = Duration::from_hours(1);
 
-/// What to do.
+/// The action of a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
-    /// Make one more cluster.
+    /// Add a cluster.
     Grow,
-    /// Remove this one, which is empty.
+    /// Remove this empty cluster.
     Shrink(ClusterId),
-    /// Nothing.
+    /// No change.
     Stay,
 }
 
-/// What to do, and why.
+/// A scaling decision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Decision {
-    /// What.
+    /// The action.
     pub action: Action,
-    /// Why, as a sentence.
+    /// The message.
     pub reason: String,
-    /// Why the pool would like to grow, whether it does or not.
-    pub wish: Option<Wish>,
-    /// When time alone may change the decision.
-    pub look_again: Option<Time>,
+    /// Why the pool needs to grow, even if it is blocked.
+    pub wish: Option<ScaleUpCause>,
+    /// When the passage of time alone may change the decision.
+    pub reconsider_at: Option<Time>,
 }
 
 impl Decision {
     fn stay(reason: impl Into<String>) -> Self {
-        Self { action: Action::Stay, reason: reason.into(), wish: None, look_again: None }
+        Self { action: Action::Stay, reason: reason.into(), wish: None, reconsider_at: None }
     }
 
     fn until(self, at: Time) -> Self {
-        Self { look_again: Some(at), ..self }
+        Self { reconsider_at: Some(at), ..self }
     }
 
-    /// What it is called: `grow`, `shrink`, `stay`.
+    /// Name of the action: `grow`, `shrink`, `stay`.
     pub fn name(&self) -> &'static str {
         match self.action {
             Action::Grow => "grow",
@@ -60,139 +60,139 @@ impl Decision {
     }
 }
 
-/// What the pool does next. The same for the same arguments, in whatever order clusters are named.
-pub fn decide(pool: &Pool, seen: &Seen, now: Time) -> Decision {
-    match wanted(pool, seen) {
-        Some(wanted) => {
-            let decision = grow(pool, seen, &wanted, now);
-            Decision { wish: Some(wanted.wish), ..decision }
+/// Decides the next action of a pool, independently of the order of clusters.
+pub fn decide(pool: &Pool, seen: &Observed, now: Time) -> Decision {
+    match need(pool, seen) {
+        Some(need) => {
+            let decision = grow(pool, seen, &need, now);
+            Decision { wish: Some(need.wish), ..decision }
         }
         None => shrink(pool, seen, now),
     }
 }
 
-/// Something is wanted: is anything in the way?
-fn grow(pool: &Pool, seen: &Seen, wanted: &Wanted, now: Time) -> Decision {
-    let because = &wanted.because;
+/// Grows the pool, unless it is blocked.
+fn grow(pool: &Pool, seen: &Observed, need: &Need, now: Time) -> Decision {
+    let cause = &need.cause;
     let consumed = seen.consumed();
     if let Some((kind, most)) = pool.limit.iter().find(|(kind, most)| consumed.get(kind) >= *most) {
         return Decision::stay(format!(
-            "Would grow, because {because}; but {} {kind} are consumed, and the limit is {}.",
-            consumed.get(kind).brief(),
-            most.brief()
+            "Scale-up blocked by the limit of {} {kind} ({} used): {cause}.",
+            most.to_short_string(),
+            consumed.get(kind).to_short_string()
         ));
     }
-    if let Some(coming) = arriving(seen) {
-        return Decision::stay(format!("{}: {because}.", on_its_way(coming)));
+    if let Some(cluster) = arriving(seen) {
+        return Decision::stay(format!("{} before adding another: {cause}.", waiting_for(cluster)));
     }
-    if seen.there() >= pool.at_most as usize {
+    if seen.existing() >= pool.at_most as usize {
         return Decision::stay(format!(
-            "Would grow, because {because}; but there are {} clusters, and at most {} may be.",
-            seen.there(),
+            "Scale-up blocked by `at_most`: {} of {} clusters exist; {cause}.",
+            seen.existing(),
             pool.at_most
         ));
     }
-    if let Some(stay) = failed(seen, because, now) {
+    if let Some(stay) = failed(seen, cause, now) {
         return stay;
     }
     if let Some(end) = cools_until(seen.memory.shrunk_at, pool, now) {
         return Decision::stay(format!(
-            "Will grow at {}, because {because}; a cluster was removed a short while ago.",
-            shown(end)
+            "Scaling up at {} (cool-down after a scale-down): {cause}.",
+            to_second(end)
         ))
         .until(end);
     }
-    let begins = match wanted.wish {
-        Wish::Waiting => wanted.since.unwrap_or(now) + pool.pace.grow_after_waiting,
+    let begins = match need.wish {
+        ScaleUpCause::Waiting => need.since.unwrap_or(now) + pool.pace.grow_after_waiting,
         wish if seen.memory.wish == Some(wish) => {
             seen.memory.wish_since.unwrap_or(now) + pool.pace.grow_after
         }
         _ => now + pool.pace.grow_after,
     };
     if now < begins {
-        let reason = format!("Will grow at {} if it is still so: {because}.", shown(begins));
+        let reason = format!("Scaling up at {} unless resolved: {cause}.", to_second(begins));
         return Decision::stay(reason).until(begins);
     }
-    let reason = format!("One more cluster, because {because}.");
+    let reason = format!("Scaling up: {cause}.");
     Decision { action: Action::Grow, ..Decision::stay(reason) }
 }
 
-fn arriving(seen: &Seen) -> Option<&SeenCluster> {
+fn arriving(seen: &Observed) -> Option<&ObservedCluster> {
     seen.clusters.iter().filter(|cluster| cluster.is_arriving()).min_by_key(|cluster| cluster.id)
 }
 
-fn on_its_way(cluster: &SeenCluster) -> String {
-    format!("{} is on its way ({}), and one comes at a time", cluster.name, cluster.status)
+fn waiting_for(cluster: &ObservedCluster) -> String {
+    format!("Waiting for cluster {} ({})", cluster.name, cluster.status)
 }
 
-/// How long to wait before the next try after so many have failed.
+/// Delay before the next attempt after so many failures.
 pub fn backoff(failures: usize) -> Duration {
     let doublings = u32::try_from(failures.saturating_sub(1)).unwrap_or(u32::MAX).min(16);
     FIRST_BACKOFF.saturating_mul(1 << doublings).min(LONGEST_BACKOFF)
 }
 
-/// Clusters that failed slow the next one down, and in the end stop it.
-fn failed(seen: &Seen, because: &str, now: Time) -> Option<Decision> {
+/// Delays the next cluster after failures, and stops after too many.
+fn failed(seen: &Observed, cause: &str, now: Time) -> Option<Decision> {
     let failed = || seen.clusters.iter().filter(|cluster| cluster.status == Status::Failed);
     let last = failed().max_by_key(|cluster| (cluster.since, cluster.id))?;
     let (count, name) = (failed().count(), &last.name);
-    if count >= MOST_FAILURES {
+    if count >= MAX_FAILURES {
         return Some(Decision::stay(format!(
-            "Would grow, because {because}; but {count} clusters have failed, the last one is {name}: \
-             fix the cause and delete them."
+            "Scale-up stopped after {count} failed clusters, the last is {name}: {cause}. Fix the cause of \
+             the failures and delete these clusters."
         )));
     }
     let again = last.since + backoff(count);
-    let at = shown(again);
-    let reason = format!("Will grow at {at}, because {because}; {name} has failed before.");
+    let at = to_second(again);
+    let reason = format!("Scaling up at {at} (backoff after {name} failed): {cause}.");
     (now < again).then(|| Decision::stay(reason).until(again))
 }
 
-/// A time as sentences tell it: to the second.
-fn shown(at: Time) -> Time {
+/// A time truncated to the second.
+fn to_second(at: Time) -> Time {
     Time(at.0 - at.0.rem_euclid(1_000_000))
 }
 
-/// When the other direction is allowed again, if that is later.
+/// The end of the cool-down, if it is in the future.
 fn cools_until(changed_at: Option<Time>, pool: &Pool, now: Time) -> Option<Time> {
     changed_at.map(|at| at + pool.pace.cool_down).filter(|end| now < *end)
 }
 
-/// Nothing is wanted: is there one too many?
-fn shrink(pool: &Pool, seen: &Seen, now: Time) -> Decision {
-    if let Some(coming) = arriving(seen) {
-        return Decision::stay(format!("{}.", on_its_way(coming)));
+/// Removes an empty cluster that is not needed.
+fn shrink(pool: &Pool, seen: &Observed, now: Time) -> Decision {
+    if let Some(cluster) = arriving(seen) {
+        return Decision::stay(format!("{}.", waiting_for(cluster)));
     }
     if seen.clusters.is_empty() {
-        return Decision::stay("Nothing waits that it would make a cluster for.");
+        return Decision::stay("No pending workload needs a cluster.");
     }
     let Some((cluster, empty_since)) = idlest(seen) else {
-        return Decision::stay("There is room enough, and no cluster is empty.");
+        return Decision::stay("Capacity is sufficient, and no cluster is empty.");
     };
     let name = &cluster.name;
     if seen.live() <= pool.at_least as usize {
         let at_least = pool.at_least;
-        return Decision::stay(format!("{name} is empty; but at least {at_least} shall be there."));
+        return Decision::stay(format!("Cluster {name} is empty, but `at_least` is {at_least}."));
     }
-    if let Some(missed) = missed(pool, &seen.without(cluster.id)) {
-        let reason = format!("{name} is empty and stays; without it {}.", missed.because);
+    if let Some(need) = need_with_margin(pool, &seen.without(cluster.id)) {
+        let reason = format!("Cluster {name} is empty, but needed: without it {}.", need.cause);
         return Decision::stay(reason);
     }
     let idle = empty_since + pool.pace.idle_for;
     let cool = cools_until(seen.memory.grown_at, pool, now).unwrap_or(now);
     let end = idle.max(cool);
-    let since = shown(empty_since);
+    let since = to_second(empty_since);
     if now < end {
-        let at = shown(end);
-        let reason = format!("{name} is empty since {since}, and goes at {at} if it stays so.");
+        let at = to_second(end);
+        let reason = format!("Cluster {name} is empty since {since}. Scaling down at {at}.");
         return Decision::stay(reason).until(end);
     }
-    let reason = format!("{name} goes: it is empty since {since}, and nothing needs its room.");
+    let reason = format!("Scaling down: cluster {name} is empty since {since}.");
     Decision { action: Action::Shrink(cluster.id), ..Decision::stay(reason) }
 }
 
 /// The ready cluster that has been empty for longest.
-fn idlest(seen: &Seen) -> Option<(&SeenCluster, Time)> {
+fn idlest(seen: &Observed) -> Option<(&ObservedCluster, Time)> {
     let ready = seen.clusters.iter().filter(|cluster| cluster.is_ready());
     let empty = ready.filter_map(|cluster| Some((cluster, cluster.empty_since?)));
     empty.min_by_key(|(cluster, since)| (*since, cluster.id))

@@ -1,29 +1,29 @@
-//! Who waits for room, and which pool's room that would be.
+//! Assigns pending workloads to the pools that could host them.
 
 use std::collections::BTreeMap;
 
-use super::{Pool, Waiting};
+use super::{PendingWorkloads, Pool};
 use crate::kind::Catalog;
 use crate::{Resources, Time};
 
-/// Some who wait and fit nowhere, alike.
+/// Pending workloads with the same request that fit on no node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Demand {
-    /// What each of them asks for.
+    /// Requested resources of each.
     pub request: Resources,
-    /// Which labels it wants.
+    /// Node selector.
     pub selector: BTreeMap<String, String>,
-    /// The kind, the type and the size in units, if it is an instance.
+    /// Kind, instance type and size in units, for instances.
     pub instance: Option<(String, String, i64)>,
-    /// How many they are.
+    /// Number of workloads.
     pub count: usize,
-    /// Since when the first of them waits.
+    /// Since when the first is pending.
     pub since: Time,
 }
 
 impl Pool {
-    /// What this would ask of a cluster of the pool, if it could run there.
-    pub fn wants(&self, demand: &Demand, catalog: &Catalog) -> Option<Resources> {
+    /// The request to a cluster of the pool, if it could run there.
+    pub fn request_for(&self, demand: &Demand, catalog: &Catalog) -> Option<Resources> {
         let request = match &demand.instance {
             None => demand.request.clone(),
             Some((kind, instance_type, units)) => {
@@ -36,21 +36,21 @@ impl Pool {
     }
 }
 
-/// What waits for the pool `name`: of several pools that could take something, it waits for the first
-/// that may still grow, so that no two grow for the same. `may_grow` says whether one may.
+/// The pending workloads of the pool `name`. If several pools could host a workload, it counts for
+/// the first that may still grow, so that no two pools grow for the same workload.
 pub fn share(
     pools: &[Pool],
     name: &str,
     demand: &[Demand],
     catalog: &Catalog,
     may_grow: impl Fn(&Pool) -> bool,
-) -> Vec<Waiting> {
+) -> Vec<PendingWorkloads> {
     let mut own = Vec::new();
     for one in demand {
-        let able = || pools.iter().filter_map(|p| Some((p, p.wants(one, catalog)?)));
-        let first = able().find(|(pool, _)| may_grow(pool)).or_else(|| able().next());
+        let eligible = || pools.iter().filter_map(|p| Some((p, p.request_for(one, catalog)?)));
+        let first = eligible().find(|(pool, _)| may_grow(pool)).or_else(|| eligible().next());
         if let Some((_, request)) = first.filter(|(pool, _)| pool.name == name) {
-            own.push(Waiting { request, count: one.count, since: one.since });
+            own.push(PendingWorkloads { request, count: one.count, since: one.since });
         }
     }
     own

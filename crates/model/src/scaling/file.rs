@@ -1,4 +1,4 @@
-//! Pools as they are written in a file.
+//! Reads pools from a file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -7,15 +7,15 @@ use serde::Deserialize;
 
 use super::{Host, Pace, Pool, Template};
 use crate::cluster::{NewNode, Provider, Settings};
-use crate::kind::{Catalog, InstanceType, Refused};
+use crate::kind::{Catalog, FileError, InstanceType};
 use crate::{Invalid, Resources, name, yaml};
 
-/// How many clusters one pool may have.
-const MOST_CLUSTERS: u32 = 10_000;
-/// How many reserved instances of one type a cluster may hold.
-const MOST_RESERVED: u32 = 100;
-/// The longest time that can be set: a week.
-const LONGEST_SECONDS: u32 = 7 * 24 * 3600;
+/// Maximum number of clusters of a pool.
+const MAX_CLUSTERS: u32 = 10_000;
+/// Maximum number of reserved instances of one type per cluster.
+const MAX_RESERVED: u32 = 100;
+/// Maximum delay: a week.
+const MAX_SECONDS: u32 = 7 * 24 * 3600;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -83,10 +83,10 @@ struct FileNode {
     labels: BTreeMap<String, String>,
 }
 
-/// Reads pools for these kinds. `file` is what errors call the text.
-pub fn parse_for(file: &str, text: &str, catalog: &Catalog) -> Result<Vec<Pool>, Refused> {
+/// Parses pools and checks them against the catalog. `file` is the file name for errors.
+pub fn parse_for(file: &str, text: &str, catalog: &Catalog) -> Result<Vec<Pool>, FileError> {
     let read: File = yaml::read(file, text)?;
-    read.pools(catalog).map_err(|invalid| yaml::refuse(file, text, &invalid))
+    read.pools(catalog).map_err(|invalid| yaml::file_error(file, text, &invalid))
 }
 
 impl File {
@@ -96,7 +96,7 @@ impl File {
         let pools = numbered.map(|(i, pool)| {
             let here = format!("pools[{i}]");
             if !names.insert(pool.name.clone()) {
-                return Err(Invalid::new(format!("{here}.name"), "is there twice"));
+                return Err(Invalid::new(format!("{here}.name"), "must be unique"));
             }
             pool.pool(catalog).map_err(|invalid| invalid.within(&here))
         });
@@ -124,13 +124,13 @@ impl FilePool {
             pace,
             dry_run: self.dry_run,
         };
-        check_room(&pool)?;
+        check_feasible(&pool)?;
         Ok(pool)
     }
 
     fn check_numbers(&self) -> Result<(), Invalid> {
-        if !(1..=MOST_CLUSTERS).contains(&self.at_most) {
-            return Err(Invalid::new("at_most", format!("must be from 1 to {MOST_CLUSTERS}")));
+        if !(1..=MAX_CLUSTERS).contains(&self.at_most) {
+            return Err(Invalid::new("at_most", format!("must be from 1 to {MAX_CLUSTERS}")));
         }
         if self.at_least > self.at_most {
             let rule = format!("must not be more than at_most, which is {}", self.at_most);
@@ -143,21 +143,21 @@ impl FilePool {
     }
 
     fn pace(&self) -> Result<Pace, Invalid> {
-        let usual = Pace::default();
-        let of = |field: &str, set: Option<u32>, usual: Duration| match set {
-            None => Ok(usual),
-            Some(seconds) if seconds <= LONGEST_SECONDS => Ok(Duration::from_secs(seconds.into())),
-            Some(_) => Err(Invalid::new(field, format!("at most {LONGEST_SECONDS}, a week"))),
+        let default = Pace::default();
+        let delay = |field: &str, set: Option<u32>, default: Duration| match set {
+            None => Ok(default),
+            Some(seconds) if seconds <= MAX_SECONDS => Ok(Duration::from_secs(seconds.into())),
+            Some(_) => Err(Invalid::new(field, format!("must be at most {MAX_SECONDS} (a week)"))),
         };
         Ok(Pace {
-            grow_after_waiting: of(
+            grow_after_waiting: delay(
                 "grow_after_waiting_seconds",
                 self.grow_after_waiting_seconds,
-                usual.grow_after_waiting,
+                default.grow_after_waiting,
             )?,
-            grow_after: of("grow_after_seconds", self.grow_after_seconds, usual.grow_after)?,
-            cool_down: of("cool_down_seconds", self.cool_down_seconds, usual.cool_down)?,
-            idle_for: of("idle_for_seconds", self.idle_for_seconds, usual.idle_for)?,
+            grow_after: delay("grow_after_seconds", self.grow_after_seconds, default.grow_after)?,
+            cool_down: delay("cool_down_seconds", self.cool_down_seconds, default.cool_down)?,
+            idle_for: delay("idle_for_seconds", self.idle_for_seconds, default.idle_for)?,
         })
     }
 }
@@ -179,11 +179,11 @@ impl FileCluster {
             is_foreign: self.foreign_agent,
             settings: self.settings,
         };
-        // What every cluster of the pool will be must be one that could be asked for by hand.
+        // Clusters of the pool must pass the same checks as those requested by users.
         let checked =
-            template.cluster("pool".into()).check(["name", "capacity"]).map_err(inside)?;
-        // An agent says by itself what its machines have; here it must be known before.
-        crate::cluster::total("cluster.capacity", &checked.capacity)?;
+            template.cluster("pool".into()).check(["name", "capacity"]).map_err(within_cluster)?;
+        // The capacity must be known before an agent reports it.
+        crate::cluster::check_capacity("cluster.capacity", &checked.capacity)?;
         template.settings.check().map_err(|invalid| invalid.within("cluster.settings"))?;
         (template.cloud_provider, template.region) = (checked.cloud_provider, checked.region);
         template.capacity = checked.capacity;
@@ -191,16 +191,16 @@ impl FileCluster {
     }
 }
 
-/// Where the place stands beside the cluster, and all else in it.
-fn inside(mut invalid: Invalid) -> Invalid {
-    let places = ["cloud_provider", "region"];
-    for error in invalid.0.iter_mut().filter(|error| !places.contains(&error.field.as_str())) {
+/// Prefixes fields with `cluster.`, except those that belong to the pool.
+fn within_cluster(mut invalid: Invalid) -> Invalid {
+    let of_pool = ["cloud_provider", "region"];
+    for error in invalid.0.iter_mut().filter(|error| !of_pool.contains(&error.field.as_str())) {
         error.field = format!("cluster.{}", error.field);
     }
     invalid
 }
 
-/// Which instances the clusters are for, and what must always fit.
+/// The hosted instance types, and the requests that must always fit.
 fn hosting(
     template: &Template,
     hosts: &[FileHost],
@@ -213,26 +213,26 @@ fn hosting(
         let is_same =
             |other: &Host| other.kind == host.kind && other.instance_type == host.instance_type;
         if found.iter().any(is_same) {
-            return Err(Invalid::new(here("type"), "is there twice"));
+            return Err(Invalid::new(here("type"), "must be unique"));
         }
         let kind = catalog.kind(&host.kind);
-        let kind = kind.ok_or_else(|| Invalid::new(here("kind"), "there is no such kind"))?;
+        let kind = kind.ok_or_else(|| Invalid::new(here("kind"), "unknown kind"))?;
         let own: &InstanceType = kind
-            .type_of(&host.instance_type)
+            .instance_type(&host.instance_type)
             .ok_or_else(|| Invalid::new(here("type"), "the kind has no such instance type"))?;
-        if host.reserved > MOST_RESERVED {
-            return Err(Invalid::new(here("reserved"), format!("at most {MOST_RESERVED}")));
+        if host.reserved > MAX_RESERVED {
+            return Err(Invalid::new(here("reserved"), format!("must be at most {MAX_RESERVED}")));
         }
-        let of = |size: &crate::kind::Size| {
+        let request = |size: &crate::kind::Size| {
             template.request(kind, &own.id, size.capacity_consumed.into(), &size.resources)
         };
         found.push(Host {
             kind: host.kind.clone(),
             instance_type: host.instance_type.clone(),
             reserved: host.reserved,
-            room: of(own.default_size()),
+            room: request(own.default_size()),
         });
-        sizes.extend(own.sizes.last().map(of));
+        sizes.extend(own.sizes.last().map(request));
     }
     match largest {
         None => Ok((found, sizes)),
@@ -243,26 +243,26 @@ fn hosting(
     }
 }
 
-/// Can what is asked for be had from clusters like these at all? Else the pool would grow in vain.
-fn check_room(pool: &Pool) -> Result<(), Invalid> {
+/// Checks that new clusters can satisfy the settings; otherwise the pool would grow in vain.
+fn check_feasible(pool: &Pool) -> Result<(), Invalid> {
     let none = BTreeMap::new();
     if let Some(one) = pool.largest.iter().find(|one| !pool.template.could_run(one, &none)) {
-        let rule = format!("{one} must fit on one node of the cluster; {{}} asks for nothing");
+        let rule = format!("{one} must fit on one node of the cluster; use {{}} to disable");
         return Err(Invalid::new("largest", rule));
     }
     let all = pool.template.capacity.times(pool.at_most).unwrap_or_default();
     let missing = pool.slack.shortage(&all);
     if !missing.is_empty() {
-        let rule = format!("at_most clusters together have {missing} less than that");
+        let rule = format!("exceeds the capacity of `at_most` clusters by {missing}");
         return Err(Invalid::new("slack", rule));
     }
-    let mut held = Resources::default();
+    let mut reserved = Resources::default();
     for host in &pool.hosts {
-        held.add(&host.room.times(host.reserved).unwrap_or_default());
+        reserved.add(&host.room.times(host.reserved).unwrap_or_default());
     }
-    let missing = held.shortage(&pool.template.capacity);
+    let missing = reserved.shortage(&pool.template.capacity);
     if !missing.is_empty() {
-        let rule = format!("what is reserved is {missing} more than a cluster has");
+        let rule = format!("reserved instances exceed the capacity of a cluster by {missing}");
         return Err(Invalid::new("hosts", rule));
     }
     Ok(())

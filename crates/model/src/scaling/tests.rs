@@ -1,4 +1,4 @@
-//! Rules by example, by properties, and over a simulated day.
+//! Autoscaling by example, by properties, and over a simulated day.
 
 mod day;
 mod examples;
@@ -21,7 +21,7 @@ fn cpus(n: i64) -> Resources {
     Resources::from([("cpu", n)])
 }
 
-/// A pool of clusters of 8 cpu that shall do nothing but serve who waits.
+/// A pool of clusters with 8 cpu that only serves pending workloads.
 fn plain() -> Pool {
     Pool {
         name: "east".into(),
@@ -50,21 +50,21 @@ fn cluster_id(n: u32) -> ClusterId {
     ClusterId(Xid::new(n, [0; 5], 0))
 }
 
-fn cluster(n: u32, status: Status, used: i64) -> SeenCluster {
-    SeenCluster {
+fn cluster(n: u32, status: Status, used: i64) -> ObservedCluster {
+    ObservedCluster {
         id: cluster_id(n),
         name: format!("east-{n}"),
         status,
-        nodes: vec![SeenNode { total: cpus(8), used: cpus(used), reserved: cpus(0) }],
+        nodes: vec![ObservedNode { total: cpus(8), used: cpus(used), reserved: cpus(0) }],
         empty_since: (used == 0).then_some(NOON),
         since: NOON,
     }
 }
 
-fn waits(cpu: i64, count: usize, since: Time) -> Waiting {
-    Waiting { request: cpus(cpu), count, since }
+fn pending(cpu: i64, count: usize, since: Time) -> PendingWorkloads {
+    PendingWorkloads { request: cpus(cpu), count, since }
 }
 
-fn seen(clusters: Vec<SeenCluster>) -> Seen {
-    Seen { clusters, ..Seen::default() }
+fn seen(clusters: Vec<ObservedCluster>) -> Observed {
+    Observed { clusters, ..Observed::default() }
 }

@@ -1,10 +1,10 @@
-//! What a search means: the judge of what the database answers.
+//! The semantics of searches: the reference for what the database returns.
 
 use super::{Expr, Op};
 
 impl Expr {
-    /// Does a row match? `get` gives the row's value of a column; a column without one matches
-    /// nothing, not even `<>` and `NOT IN`, as in SQL.
+    /// Does a row match? `get` returns the row's value of a column. A NULL value matches nothing,
+    /// not even `<>` and `NOT IN`, as in SQL.
     pub fn matches<'a>(&self, get: &impl Fn(&str) -> Option<&'a str>) -> bool {
         match self {
             Expr::And(parts) => parts.iter().all(|part| part.matches(get)),
@@ -50,11 +50,11 @@ fn pieces(pattern: &str) -> Vec<Piece> {
     pieces
 }
 
-/// SQL's `LIKE`: `%` is any text, `_` any character, and a backslash takes that meaning away.
+/// SQL's `LIKE`: `%` matches any text, `_` any character, and a backslash escapes them.
 pub fn like(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pieces(pattern), text.chars().collect::<Vec<_>>());
     let (mut p, mut t) = (0, 0);
-    // Where the last % is, and how much of the text it has taken: the only place to try again.
+    // The last % and the end of its match: the only position to backtrack to.
     let mut retry = None;
     while t < text.len() {
         match pattern.get(p) {
@@ -66,9 +66,9 @@ pub fn like(pattern: &str, text: &str) -> bool {
                 (p, t) = (p + 1, t + 1);
             }
             _ => {
-                let Some((any, taken)) = retry else { return false };
-                retry = Some((any, taken + 1));
-                (p, t) = (any + 1, taken + 1);
+                let Some((any, consumed)) = retry else { return false };
+                retry = Some((any, consumed + 1));
+                (p, t) = (any + 1, consumed + 1);
             }
         }
     }

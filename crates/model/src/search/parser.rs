@@ -1,28 +1,28 @@
-//! Reads a search.
+//! The parser of searches.
 
 use super::{Error, Expr, MAX_BYTES, MAX_DEPTH, MAX_JOINS, Op};
 
-/// Reads a search over these columns with these operators. The empty text is no search.
+/// Parses a search over these columns and operators. An empty text means no search.
 pub fn parse(text: &str, columns: &[&str], operators: &[Op]) -> Result<Option<Expr>, Error> {
     if text.is_empty() {
         return Ok(None);
     }
     if text.len() > MAX_BYTES {
-        let reason = format!("a search has at most {MAX_BYTES} bytes");
+        let reason = format!("a search may have at most {MAX_BYTES} bytes");
         return Err(Error { position: 1, token: String::new(), reason });
     }
     let mut parser = Parser { text, at: 0, joins: 0, depth: 0, columns, operators };
     let expr = parser.expr()?;
-    parser.blanks();
+    parser.skip_whitespace();
     if parser.at < text.len() {
-        return Err(parser.wrong("AND, OR or the end is expected"));
+        return Err(parser.error("expected AND, OR or end of input"));
     }
     Ok(Some(expr))
 }
 
 struct Parser<'a> {
     text: &'a str,
-    /// The byte that is next.
+    /// The position of the next byte.
     at: usize,
     joins: usize,
     depth: usize,
@@ -39,45 +39,47 @@ impl<'a> Parser<'a> {
         self.chain("and", Parser::term, Expr::And)
     }
 
-    /// One part, or several with a keyword between them.
+    /// Parses one part, or several joined by a keyword.
     fn chain(
         &mut self,
         join: &str,
         part: fn(&mut Self) -> Result<Expr, Error>,
-        together: fn(Vec<Expr>) -> Expr,
+        combine: fn(Vec<Expr>) -> Expr,
     ) -> Result<Expr, Error> {
         let first = part(self)?;
         let mut parts = vec![first];
-        while self.joined_by(join)? {
+        while self.join(join)? {
             parts.push(part(self)?);
         }
-        if parts.len() > 1 { Ok(together(parts)) } else { Ok(parts.remove(0)) }
+        if parts.len() > 1 { Ok(combine(parts)) } else { Ok(parts.remove(0)) }
     }
 
     fn term(&mut self) -> Result<Expr, Error> {
-        self.blanks();
-        if !self.take("(") {
+        self.skip_whitespace();
+        if !self.consume("(") {
             return self.predicate();
         }
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return Err(self.wrong(format!("parentheses are at most {MAX_DEPTH} deep")));
+            return Err(
+                self.error(format!("parentheses may be nested at most {MAX_DEPTH} levels deep"))
+            );
         }
         let inner = self.expr()?;
         self.depth -= 1;
-        self.blanks();
-        if self.take(")") { Ok(inner) } else { Err(self.wrong("AND, OR or ) is expected")) }
+        self.skip_whitespace();
+        if self.consume(")") { Ok(inner) } else { Err(self.error("expected AND, OR or )")) }
     }
 
     fn predicate(&mut self) -> Result<Expr, Error> {
         let column = self.column()?;
-        self.blanks();
+        self.skip_whitespace();
         let start = self.at;
-        let not = self.joined_by("not")?;
+        let not = self.join("not")?;
         let op = self.op()?;
         if not && op != Op::In {
             self.at = start;
-            return Err(self.wrong("NOT stands only before IN"));
+            return Err(self.error("NOT is only allowed before IN"));
         }
         if op == Op::In {
             return Ok(Expr::In { column, not, values: self.values()? });
@@ -86,8 +88,8 @@ impl<'a> Parser<'a> {
         let value = self.value(false)?;
         if matches!(op, Op::Like | Op::ILike) && ends_in_escape(&value) {
             self.at = start;
-            self.blanks();
-            return Err(self.wrong("a pattern must not end with a backslash"));
+            self.skip_whitespace();
+            return Err(self.error("a pattern must not end with a backslash"));
         }
         Ok(Expr::Compare { column, op, value })
     }
@@ -99,15 +101,15 @@ impl<'a> Parser<'a> {
                 self.at += word.len();
                 Ok((*column).to_owned())
             }
-            None => Err(self.wrong(format!("must be one of {}", self.columns.join(", ")))),
+            None => Err(self.error(format!("must be one of {}", self.columns.join(", ")))),
         }
     }
 
     fn op(&mut self) -> Result<Op, Error> {
-        self.blanks();
+        self.skip_whitespace();
         let start = self.at;
         let op = Op::ALL.into_iter().find(|op| match op {
-            Op::Eq | Op::Ne => self.take(op.as_str()),
+            Op::Eq | Op::Ne => self.consume(op.as_str()),
             _ => self.keyword(op.as_str()),
         });
         op.filter(|op| self.operators.contains(op)).ok_or_else(|| {
@@ -117,31 +119,31 @@ impl<'a> Parser<'a> {
     }
 
     fn values(&mut self) -> Result<Vec<String>, Error> {
-        self.blanks();
-        if !self.take("(") {
-            return Err(self.wrong("( is expected"));
+        self.skip_whitespace();
+        if !self.consume("(") {
+            return Err(self.error("expected ("));
         }
         let mut values = vec![self.value(true)?];
         loop {
-            self.blanks();
-            if self.take(")") {
+            self.skip_whitespace();
+            if self.consume(")") {
                 return Ok(values);
             }
-            if !self.take(",") {
-                return Err(self.wrong(", or ) is expected"));
+            if !self.consume(",") {
+                return Err(self.error("expected , or )"));
             }
             values.push(self.value(true)?);
         }
     }
 
     fn value(&mut self, in_list: bool) -> Result<String, Error> {
-        self.blanks();
+        self.skip_whitespace();
         let start = self.at;
         let value =
             if self.rest().starts_with('\'') { self.quoted()? } else { self.bare(in_list)? };
-        // Databases can't hold it.
+        // Databases can't store NUL.
         if value.contains('\0') {
-            return Err(Error::new(self.text, start, "a value must not have a zero character"));
+            return Err(Error::new(self.text, start, "a value must not contain a NUL character"));
         }
         Ok(value)
     }
@@ -151,7 +153,7 @@ impl<'a> Parser<'a> {
             |c: char| c.is_whitespace() || matches!(c, '(' | ')' | '^') || (in_list && c == ',');
         let length = self.rest().find(is_end).unwrap_or(self.rest().len());
         if length == 0 {
-            return Err(self.wrong("a value is expected"));
+            return Err(self.error("expected a value"));
         }
         let value = self.rest()[..length].to_owned();
         self.at += length;
@@ -171,19 +173,19 @@ impl<'a> Parser<'a> {
                 c => value.push(c),
             }
         }
-        Err(self.wrong("the closing quote is missing"))
+        Err(self.error("closing quote is missing"))
     }
 
-    /// Takes a keyword that counts as a join.
-    fn joined_by(&mut self, word: &str) -> Result<bool, Error> {
-        self.blanks();
+    /// Consumes a keyword that counts towards the limit of joins.
+    fn join(&mut self, word: &str) -> Result<bool, Error> {
+        self.skip_whitespace();
         let start = self.at;
         if !self.keyword(word) {
             return Ok(false);
         }
         self.joins += 1;
         if self.joins > MAX_JOINS {
-            let reason = format!("a search has at most {MAX_JOINS} of AND, OR and NOT");
+            let reason = format!("a search may have at most {MAX_JOINS} of AND, OR and NOT");
             return Err(Error::new(self.text, start, reason));
         }
         Ok(true)
@@ -191,22 +193,22 @@ impl<'a> Parser<'a> {
 
     fn keyword(&mut self, keyword: &str) -> bool {
         let word = self.word();
-        let is_it = word.eq_ignore_ascii_case(keyword);
-        self.at += if is_it { word.len() } else { 0 };
-        is_it
+        let is_match = word.eq_ignore_ascii_case(keyword);
+        self.at += if is_match { word.len() } else { 0 };
+        is_match
     }
 
-    fn take(&mut self, symbol: &str) -> bool {
+    fn consume(&mut self, symbol: &str) -> bool {
         let is_next = self.rest().starts_with(symbol);
         self.at += if is_next { symbol.len() } else { 0 };
         is_next
     }
 
-    fn blanks(&mut self) {
+    fn skip_whitespace(&mut self) {
         self.at += self.rest().len() - self.rest().trim_start().len();
     }
 
-    /// The letters, digits and underscores that are next.
+    /// The next run of letters, digits and underscores.
     fn word(&self) -> &'a str {
         let is_end = |c: char| !c.is_ascii_alphanumeric() && c != '_';
         let rest = self.rest();
@@ -217,12 +219,12 @@ impl<'a> Parser<'a> {
         &self.text[self.at..]
     }
 
-    fn wrong(&self, reason: impl Into<String>) -> Error {
+    fn error(&self, reason: impl Into<String>) -> Error {
         Error::new(self.text, self.at, reason)
     }
 }
 
-/// Does a pattern end with a backslash that has nothing to stand before?
+/// Does a pattern end with an unpaired backslash?
 fn ends_in_escape(pattern: &str) -> bool {
     (pattern.len() - pattern.trim_end_matches('\\').len()) % 2 == 1
 }

@@ -1,4 +1,4 @@
-//! Searches: by example, and by properties.
+//! Searches: examples and properties.
 
 use proptest::prelude::*;
 
@@ -17,7 +17,7 @@ fn reads_as(text: &str, expect: &str) {
 }
 
 #[test]
-fn searches_are_read() {
+fn searches_are_parsed() {
     for (text, expect) in [
         ("name = a", "name = 'a'"),
         ("NAME=a", "name = 'a'"),
@@ -30,11 +30,11 @@ fn searches_are_read() {
         ("name = a and (owner = b or region = c)", "name = 'a' AND (owner = 'b' OR region = 'c')"),
         ("((name = a))", "name = 'a'"),
         ("name = a AND(owner = b)", "name = 'a' AND owner = 'b'"),
-        // Inside quotes everything is a value.
+        // Everything inside quotes is part of the value.
         ("name = '(a) = <b>, and'", "name = '(a) = <b>, and'"),
         (r"name = 'it\'s'", r"name = 'it\'s'"),
         (r"name = 'a\b'", r"name = 'a\b'"),
-        // After an operator comes a value, whatever it looks like.
+        // Anything after an operator is a value.
         ("name = and", "name = 'and'"),
         ("name = a,b", "name = 'a,b'"),
         ("name = a=b", "name = 'a=b'"),
@@ -47,7 +47,7 @@ fn searches_are_read() {
 }
 
 #[test]
-fn what_the_command_line_client_sends_is_read() {
+fn search_of_the_cli_client_is_parsed() {
     let text = "name like %x% or owner like %x% or cloud_provider like %x% or region like %x% \
                 or status like %x%";
     let Ok(Some(Expr::Or(parts))) = read(text) else { panic!("an OR") };
@@ -55,30 +55,30 @@ fn what_the_command_line_client_sends_is_read() {
 }
 
 #[test]
-fn mistakes_are_named_with_their_place() {
+fn errors_have_position_and_token() {
     let columns = COLUMNS.join(", ");
     for (text, expect) in [
-        (" ", format!("position 2, the end: must be one of {columns}")),
+        (" ", format!("position 2, end of input: must be one of {columns}")),
         ("nam = a", format!("position 1, \"nam\": must be one of {columns}")),
-        ("name", "position 5, the end: must be one of =, <>, LIKE, ILIKE, IN".into()),
+        ("name", "position 5, end of input: must be one of =, <>, LIKE, ILIKE, IN".into()),
         ("name < a", "position 6, \"<\": must be one of =, <>, LIKE, ILIKE, IN".into()),
-        ("name =", "position 7, the end: a value is expected".into()),
-        ("name = (a)", "position 8, \"(\": a value is expected".into()),
-        ("name = a^b", "position 9, \"^b\": AND, OR or the end is expected".into()),
-        ("name = a b", "position 10, \"b\": AND, OR or the end is expected".into()),
-        ("name = a and", format!("position 13, the end: must be one of {columns}")),
-        ("name = 'a", "position 8, \"'a\": the closing quote is missing".into()),
-        ("name in a", "position 9, \"a\": ( is expected".into()),
-        ("name in ()", "position 10, \")\": a value is expected".into()),
-        ("name in (a,)", "position 12, \")\": a value is expected".into()),
-        ("name in (a b)", "position 12, \"b\": , or ) is expected".into()),
-        ("name not = a", "position 6, \"not\": NOT stands only before IN".into()),
+        ("name =", "position 7, end of input: expected a value".into()),
+        ("name = (a)", "position 8, \"(\": expected a value".into()),
+        ("name = a^b", "position 9, \"^b\": expected AND, OR or end of input".into()),
+        ("name = a b", "position 10, \"b\": expected AND, OR or end of input".into()),
+        ("name = a and", format!("position 13, end of input: must be one of {columns}")),
+        ("name = 'a", "position 8, \"'a\": closing quote is missing".into()),
+        ("name in a", "position 9, \"a\": expected (".into()),
+        ("name in ()", "position 10, \")\": expected a value".into()),
+        ("name in (a,)", "position 12, \")\": expected a value".into()),
+        ("name in (a b)", "position 12, \"b\": expected , or )".into()),
+        ("name not = a", "position 6, \"not\": NOT is only allowed before IN".into()),
         ("not name = a", format!("position 1, \"not\": must be one of {columns}")),
-        ("(name = a", "position 10, the end: AND, OR or ) is expected".into()),
-        ("name = a)", "position 9, \")\": AND, OR or the end is expected".into()),
+        ("(name = a", "position 10, end of input: expected AND, OR or )".into()),
+        ("name = a)", "position 9, \")\": expected AND, OR or end of input".into()),
         ("()", format!("position 2, \")\": must be one of {columns}")),
-        ("name like 'ä\\'' ;", "position 17, \";\": AND, OR or the end is expected".into()),
-        ("name = a\0", "position 8, \"a\\0\": a value must not have a zero character".into()),
+        ("name like 'ä\\'' ;", "position 17, \";\": expected AND, OR or end of input".into()),
+        ("name = a\0", "position 8, \"a\\0\": a value must not contain a NUL character".into()),
         ("name like a\\", "position 11, \"a\\\\\": a pattern must not end with a backslash".into()),
     ] {
         assert_eq!(read(text).expect_err(text).to_string(), expect, "{text}");
@@ -86,11 +86,11 @@ fn mistakes_are_named_with_their_place() {
 }
 
 #[test]
-fn ten_joins_are_enough_and_not_counts() {
+fn joins_are_limited_including_not() {
     let chain = |n: usize| vec!["name = a"; n + 1].join(" and ");
     assert!(read(&chain(10)).is_ok());
     let error = read(&chain(11)).unwrap_err();
-    assert_eq!(error.reason, "a search has at most 10 of AND, OR and NOT");
+    assert_eq!(error.reason, "a search may have at most 10 of AND, OR and NOT");
     assert_eq!(error.position, chain(10).len() + 2);
     let nots = |n: usize| vec!["name not in (a)"; n].join(" or ");
     assert!(read(&nots(5)).is_ok());
@@ -98,7 +98,7 @@ fn ten_joins_are_enough_and_not_counts() {
 }
 
 #[test]
-fn length_and_depth_are_bounded() {
+fn length_and_depth_are_limited() {
     let long = format!("name = {}", "a".repeat(MAX_BYTES));
     assert!(read(&long).is_err());
     let deep = |n: usize| format!("{}name = a{}", "(".repeat(n), ")".repeat(n));
@@ -107,7 +107,7 @@ fn length_and_depth_are_bounded() {
 }
 
 #[test]
-fn a_kind_may_know_less() {
+fn columns_and_operators_can_be_restricted() {
     let (columns, operators) = (["name"], [Op::Eq, Op::Ne, Op::Like]);
     assert!(parse("name like a", &columns, &operators).is_ok());
     for bad in ["name ilike a", "name in (a)", "name not in (a)", "owner = a"] {
@@ -116,7 +116,7 @@ fn a_kind_may_know_less() {
 }
 
 #[test]
-fn patterns() {
+fn like_patterns() {
     for (pattern, text, is_like) in [
         ("", "", true),
         ("", "a", false),
@@ -139,14 +139,14 @@ fn patterns() {
 }
 
 #[test]
-fn a_column_without_a_value_matches_nothing() {
+fn null_column_matches_nothing() {
     for text in ["name = a", "name <> a", "name like %", "name in (a)", "name not in (a)"] {
         assert!(!read(text).unwrap().unwrap().matches(&|_| None), "{text}");
     }
 }
 
 #[test]
-fn orders() {
+fn orders_are_parsed() {
     use Direction::{Ascending, Descending};
     let columns = ["name", "created_at"];
     let both = vec![("name".to_owned(), Descending), ("created_at".to_owned(), Ascending)];
@@ -155,9 +155,9 @@ fn orders() {
     assert_eq!(order("", &columns), Ok(vec![]));
     for (text, expect) in [
         ("nam", "position 1, \"nam\": must be one of name, created_at"),
-        ("name,", "position 6, the end: must be one of name, created_at"),
+        ("name,", "position 6, end of input: must be one of name, created_at"),
         ("name up", "position 6, \"up\": must be asc or desc"),
-        ("name asc x", "position 10, \"x\": a comma or the end is expected"),
+        ("name asc x", "position 10, \"x\": expected a comma or end of input"),
         ("name; drop", "position 1, \"name;\": must be one of name, created_at"),
     ] {
         assert_eq!(order(text, &columns).unwrap_err().to_string(), expect);
@@ -166,7 +166,7 @@ fn orders() {
 }
 
 fn value() -> impl Strategy<Value = String> {
-    // Quotes can't hold a backslash before a quote or at the end.
+    // Quoting can't represent a backslash before a quote or at the end.
     prop_oneof!["[a-c]{0,3}", "[ -~äß]{0,8}"]
         .prop_map(|text| text.replace('\\', "\\-").replace("\\-'", "'"))
 }
@@ -188,7 +188,7 @@ fn any_search() -> impl Strategy<Value = Expr> {
     })
 }
 
-/// `LIKE` as its definition says it, without care for time.
+/// `LIKE` by definition, without regard to performance.
 fn slow_like(pattern: &[char], text: &[char]) -> bool {
     match pattern {
         [] => text.is_empty(),
@@ -200,18 +200,18 @@ fn slow_like(pattern: &[char], text: &[char]) -> bool {
 
 proptest! {
     #[test]
-    fn printed_and_read_again(expr in any_search()) {
+    fn display_parses_to_the_same_search(expr in any_search()) {
         prop_assert_eq!(read(&expr.to_string()), Ok(Some(expr)));
     }
 
     #[test]
-    fn no_text_panics(text: String) {
+    fn no_input_panics(text: String) {
         let _ = read(&text);
         let _ = order(&text, &COLUMNS);
     }
 
     #[test]
-    fn no_text_that_looks_like_a_search_panics(
+    fn no_search_like_input_panics(
         words in proptest::collection::vec(
             "name|owner|=|<>|like|in|not|and|or|\\(|\\)|,|'|\\\\|\\^|ä| |%", 0..30,
         ),
@@ -223,9 +223,9 @@ proptest! {
         }
     }
 
-    /// AND before OR: a search is the OR of the ANDs between its ORs.
+    /// AND before OR: a search is a disjunction of conjunctions.
     #[test]
-    fn and_binds_tighter(
+    fn and_binds_tighter_than_or(
         first: bool,
         rest in proptest::collection::vec((any::<bool>(), any::<bool>()), 0..10),
     ) {
@@ -246,7 +246,7 @@ proptest! {
     }
 
     #[test]
-    fn like_is_what_its_definition_says(pattern in "[ab%_]{0,8}", text in "[ab]{0,10}") {
+    fn like_equals_its_definition(pattern in "[ab%_]{0,8}", text in "[ab]{0,10}") {
         let (p, t): (Vec<_>, Vec<_>) = (pattern.chars().collect(), text.chars().collect());
         prop_assert_eq!(like(&pattern, &text), slow_like(&p, &t));
     }

@@ -1,38 +1,38 @@
-//! The rules that a template must keep, beyond its shape. Errors name the field by its path in the file.
+//! Semantic validation of a template. Errors name the field by its path in the file.
 
-mod thing;
+mod declaration;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use super::declaration::Declaration;
 use super::expression::RESERVED;
-use super::known::{Known, identifier, numbered, some};
-use super::thing::Thing;
-use super::{KNOWN_NAMES, Template, graph, parameter, version};
+use super::symbols::{References, Symbols, abbreviate, identifier, instance_name_clash};
+use super::{BUILT_IN_NAMES, Template, graph, parameter, version};
 use crate::{Invalid, name};
 
-/// The most resources and actions that a template may declare.
-const MAX_THINGS: usize = 2000;
-/// The most parameters.
+/// The maximum number of resources and actions of a template.
+const MAX_DECLARATIONS: usize = 2000;
+/// The maximum number of parameters.
 const MAX_PARAMETERS: usize = 500;
-/// The most entry points.
+/// The maximum number of entry points.
 const MAX_ENTRY_POINTS: usize = 100;
-/// The longest description, in characters.
+/// The maximum length of a description, in characters.
 const MAX_DESCRIPTION: usize = 4096;
 
 pub(super) fn template(template: &Template) -> Result<(), Invalid> {
     identity(template)?;
     parameters(template)?;
     names(template)?;
-    let things = super::thing::all(template)?;
+    let declarations = super::declaration::all(template)?;
     groups(template)?;
-    let known = Known::of(template);
+    let symbols = Symbols::new(template);
     let names: HashSet<&str> = all_names(template).map(|(_, name)| name).collect();
-    let uses = things
+    let references = declarations
         .iter()
-        .map(|one| thing::check(&names, &known, one))
+        .map(|one| declaration::check(&names, &symbols, one))
         .collect::<Result<Vec<_>, _>>()?;
-    cycles(template, &things, &uses)?;
-    entry_points(template, &known)
+    cycles(template, &declarations, &references)?;
+    entry_points(template, &symbols)
 }
 
 fn identity(template: &Template) -> Result<(), Invalid> {
@@ -44,15 +44,18 @@ fn identity(template: &Template) -> Result<(), Invalid> {
         name::line("commit", commit, 128)?;
     }
     for (list, size, most) in [
-        ("resources", template.resources.len(), MAX_THINGS),
-        ("actions", template.actions.len() + template.resources.len(), MAX_THINGS),
-        ("groups", template.groups.len(), MAX_THINGS),
-        ("needs", template.needs.len(), MAX_THINGS),
+        ("resources", template.resources.len(), MAX_DECLARATIONS),
+        ("actions", template.actions.len() + template.resources.len(), MAX_DECLARATIONS),
+        ("groups", template.groups.len(), MAX_DECLARATIONS),
+        ("needs", template.needs.len(), MAX_DECLARATIONS),
         ("parameters", template.parameters.len(), MAX_PARAMETERS),
         ("entry_points", template.entry_points.len(), MAX_ENTRY_POINTS),
     ] {
         if size > most {
-            return Err(Invalid::new(list, format!("{size}; at most {most} are allowed")));
+            return Err(Invalid::new(
+                list,
+                format!("has {size} entries; at most {most} are allowed"),
+            ));
         }
     }
     Ok(())
@@ -60,7 +63,7 @@ fn identity(template: &Template) -> Result<(), Invalid> {
 
 fn description(field: &str, text: &str) -> Result<(), Invalid> {
     if text.chars().count() > MAX_DESCRIPTION {
-        return Err(Invalid::new(field, format!("at most {MAX_DESCRIPTION} characters")));
+        return Err(Invalid::new(field, format!("must have at most {MAX_DESCRIPTION} characters")));
     }
     Ok(())
 }
@@ -71,26 +74,26 @@ fn parameters(template: &Template) -> Result<(), Invalid> {
         let first = |c: char| c.is_ascii_lowercase() || c == '_';
         let rest = |c: char| first(c) || c.is_ascii_digit();
         if name.len() > 63 || !name.starts_with(first) || !name.chars().all(rest) {
-            let detail = "a parameter's name begins with a-z or _, goes on with a-z, 0-9 and _, \
-                          and has at most 63 characters";
+            let detail = "a parameter name must start with a-z or _, contain only a-z, 0-9 and _, \
+                          and have at most 63 characters";
             return Err(Invalid::new(path, detail));
         }
-        not_taken(&path, name)?;
+        not_reserved(&path, name)?;
         description(&format!("{path}.description"), &one.description)?;
         parameter::check(&path, one)?;
     }
     Ok(())
 }
 
-/// Nothing is called like what expressions know already.
-fn not_taken(path: &str, name: &str) -> Result<(), Invalid> {
-    if KNOWN_NAMES.contains(&name) || RESERVED.contains(&name) {
-        return Err(Invalid::new(path, format!("{name} means something else in expressions")));
+/// Rejects names that are reserved in expressions.
+fn not_reserved(path: &str, name: &str) -> Result<(), Invalid> {
+    if BUILT_IN_NAMES.contains(&name) || RESERVED.contains(&name) {
+        return Err(Invalid::new(path, format!("{name} is reserved in expressions")));
     }
     Ok(())
 }
 
-/// Every name with its place.
+/// All declared names with their paths.
 fn all_names(template: &Template) -> impl Iterator<Item = (String, &str)> {
     let resources = template.resources.iter().map(|one| one.name.as_str());
     let groups = template.groups.iter().map(|one| one.name.as_str());
@@ -109,20 +112,22 @@ fn names(template: &Template) -> Result<(), Invalid> {
     let mut seen: BTreeMap<&str, String> = BTreeMap::new();
     for (path, one) in all_names(template) {
         name::dns_label(&path, one)?;
-        not_taken(&path, one)?;
+        not_reserved(&path, one)?;
         if template.parameters.contains_key(&identifier(one)) {
-            let detail = format!("{one} is a parameter, too; call one of them something else");
+            let detail = format!("{one} is also a parameter; rename one of them");
             return Err(Invalid::new(path, detail));
         }
         if let Some(other) = seen.insert(one, path.clone()) {
-            let detail = format!("\"{one}\" is there twice: {other} is called so, too");
+            let detail = format!("\"{one}\" is already the name of {other}");
             return Err(Invalid::new(path, detail));
         }
     }
-    // `web` with a count becomes `web-0` and so on.
+    // `web` with a count expands to `web-0`, `web-1` and so on.
     for (i, one) in template.resources.iter().enumerate().filter(|(_, one)| one.count.is_some()) {
-        if let Some(other) = numbered(&one.name, seen.range(one.name.as_str()..).map(|(k, _)| *k)) {
-            let detail = format!("one of several is called {other}, and so is something else");
+        if let Some(other) =
+            instance_name_clash(&one.name, seen.range(one.name.as_str()..).map(|(k, _)| *k))
+        {
+            let detail = format!("an instance would be named {other}, which is already in use");
             return Err(Invalid::new(format!("resources[{i}].count"), detail));
         }
     }
@@ -138,57 +143,61 @@ fn groups(template: &Template) -> Result<(), Invalid> {
         for (j, one) in group.resources.iter().enumerate() {
             if !known.contains(one.as_str()) {
                 let path = format!("groups[{i}].resources[{j}]");
-                return Err(Invalid::new(path, no_such("resource or group", one, &known)));
+                return Err(Invalid::new(path, unknown_name("resource or group", one, &known)));
             }
         }
     }
     Ok(())
 }
 
-fn no_such(what: &str, name: &str, known: &HashSet<&str>) -> String {
+fn unknown_name(what: &str, name: &str, known: &HashSet<&str>) -> String {
     let mut all: Vec<&str> = known.iter().copied().collect();
     all.sort_unstable();
-    format!("there is no {what} {}; there are {}", name.escape_default(), some(&all))
+    format!("unknown {what} {}; available: {}", name.escape_default(), abbreviate(&all))
 }
 
-fn cycles(template: &Template, things: &[Thing], uses: &[thing::Used]) -> Result<(), Invalid> {
-    let places: HashMap<&str, usize> =
-        things.iter().enumerate().map(|(i, one)| (one.name, i)).collect();
-    let place = |name: &str| places.get(name).copied();
-    let groups = graph::groups(template, things.len(), &place)?;
-    let mut edges = graph::Edges::new(things.len());
-    let mut after = Vec::with_capacity(things.len());
-    for (one, uses) in things.iter().zip(uses) {
-        let named = super::expand::names_before(one, &uses.with, &uses.health);
-        let others = graph::taken_apart(named, &groups, &place);
-        let all = super::expand::before_action(one, template, 0);
-        after.push(edges.of(&one.after_path(), others.chain(all))?);
+fn cycles(
+    template: &Template,
+    declarations: &[Declaration],
+    references: &[declaration::Referenced],
+) -> Result<(), Invalid> {
+    let positions: HashMap<&str, usize> =
+        declarations.iter().enumerate().map(|(i, one)| (one.name, i)).collect();
+    let position = |name: &str| positions.get(name).copied();
+    let groups = graph::groups(template, declarations.len(), &position)?;
+    let mut edges = graph::Edges::new(declarations.len());
+    let mut after = Vec::with_capacity(declarations.len());
+    for (one, referenced) in declarations.iter().zip(references) {
+        let named = super::expand::dependency_names(one, &referenced.with, &referenced.health);
+        let others = graph::expand_groups(named, &groups, &position);
+        let all = super::expand::action_dependencies(one, template, 0);
+        after.push(edges.collect(&one.after_path(), others.chain(all))?);
     }
     let Some(cycle) = graph::cycle(&after) else { return Ok(()) };
-    let words = graph::cycle_words(&cycle, |i| things[i].name);
-    // The line of the dependency is where the cycle can be cut.
+    let cycle_text = graph::format_cycle(&cycle, |i| declarations[i].name);
+    // The error points at a dependency that can be removed to break the cycle.
     let (from, to) = (cycle[0], cycle.get(1).copied().unwrap_or(cycle[0]));
-    let by_expression = uses[from].with.place(things[to].name);
-    let field = if by_expression.is_empty() || !things[from].after.is_empty() {
-        things[from].after_path()
+    let by_expression = references[from].with.path_of(declarations[to].name);
+    let field = if by_expression.is_empty() || !declarations[from].after.is_empty() {
+        declarations[from].after_path()
     } else {
         by_expression.to_owned()
     };
-    Err(Invalid::new(field, format!("they wait for each other: {words}")))
+    Err(Invalid::new(field, format!("dependency cycle: {cycle_text}")))
 }
 
-fn entry_points(template: &Template, known: &Known) -> Result<(), Invalid> {
+fn entry_points(template: &Template, symbols: &Symbols) -> Result<(), Invalid> {
     for (i, text) in template.entry_points.iter().enumerate() {
         let path = format!("entry_points[{i}]");
         name::line(&path, text, 2048)?;
-        no_index(&known.uses_of_text(&path, text)?)?;
+        no_index(&symbols.references_in_text(&path, text)?)?;
     }
     Ok(())
 }
 
-fn no_index(uses: &super::known::Uses) -> Result<(), Invalid> {
-    match &uses.index {
-        Some(path) => Err(Invalid::new(path, "index is known only where a resource has a count")),
+fn no_index(references: &References) -> Result<(), Invalid> {
+    match &references.index {
+        Some(path) => Err(Invalid::new(path, "index is available only in resources with a count")),
         None => Ok(()),
     }
 }

@@ -1,29 +1,29 @@
-//! What is different between two versions of a template, by names and not by places in lists.
+//! The differences between two versions of a template, by names instead of list positions.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::Template;
 
-/// One field that is different.
+/// A changed field.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Change {
-    /// Which field: `resources.web.with.image`.
+    /// The path of the field: `resources.web.with.image`.
     pub path: String,
-    /// What it was; none if it was not there.
+    /// The old value; none if the field is new.
     pub from: Option<Value>,
-    /// What it is; none if it is gone.
+    /// The new value; none if the field was removed.
     pub to: Option<Value>,
 }
 
-/// What is different in `to`, in the order of the fields' names. That the versions differ is not said.
+/// The changes from `from` to `to`, ordered by path. The version itself is not compared.
 pub fn diff(from: &Template, to: &Template) -> Vec<Change> {
     let mut changes = Vec::new();
-    maps("", &by_names(from), &by_names(to), &mut changes);
+    diff_map("", &by_names(from), &by_names(to), &mut changes);
     changes
 }
 
-/// A template whose lists of named things are maps.
+/// A template as JSON, with lists of named entries as maps.
 fn by_names(template: &Template) -> Map<String, Value> {
     let Ok(Value::Object(mut map)) = serde_json::to_value(template) else { return Map::new() };
     map.remove("version");
@@ -42,22 +42,22 @@ fn by_names(template: &Template) -> Map<String, Value> {
     map
 }
 
-fn maps(path: &str, from: &Map<String, Value>, to: &Map<String, Value>, changes: &mut Vec<Change>) {
+fn diff_map(path: &str, from: &Map<String, Value>, to: &Map<String, Value>, out: &mut Vec<Change>) {
     let mut names: Vec<&String> = from.keys().chain(to.keys()).collect();
     names.sort_unstable();
     names.dedup();
     for name in names {
         let inner = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-        values(inner, from.get(name), to.get(name), changes);
+        diff_value(inner, from.get(name), to.get(name), out);
     }
 }
 
-fn values(path: String, from: Option<&Value>, to: Option<&Value>, changes: &mut Vec<Change>) {
+fn diff_value(path: String, from: Option<&Value>, to: Option<&Value>, out: &mut Vec<Change>) {
     let from = from.filter(|value| !value.is_null());
     let to = to.filter(|value| !value.is_null());
     match (from, to) {
-        (Some(Value::Object(from)), Some(Value::Object(to))) => maps(&path, from, to, changes),
+        (Some(Value::Object(from)), Some(Value::Object(to))) => diff_map(&path, from, to, out),
         (from, to) if from == to => {}
-        (from, to) => changes.push(Change { path, from: from.cloned(), to: to.cloned() }),
+        (from, to) => out.push(Change { path, from: from.cloned(), to: to.cloned() }),
     }
 }

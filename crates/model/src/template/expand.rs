@@ -1,4 +1,4 @@
-//! From templates and parameters to the nodes of an environment.
+//! Expands templates and parameters to the nodes of an environment.
 
 mod node;
 
@@ -7,15 +7,15 @@ use std::ops::Range;
 
 use serde_json::{Map, Value};
 
+use super::declaration::{self, Declaration};
 use super::expression::{self, Scope};
-use super::known::{Known, Uses, identifier, numbered, some};
-use super::thing::{self, Thing};
+use super::symbols::{References, Symbols, abbreviate, identifier, instance_name_clash};
 use super::{Node, Template, graph, parameter};
 use crate::Invalid;
 
-/// The most that one resource may be counted.
+/// The maximum `count` of a resource.
 const MAX_COUNT: u32 = 1000;
-/// The most nodes that an environment may have.
+/// The maximum number of nodes of an environment.
 const MAX_NODES: usize = 20_000;
 
 /// A template of an environment.
@@ -23,123 +23,132 @@ const MAX_NODES: usize = 20_000;
 pub struct Source<'a> {
     /// The template.
     pub template: &'a Template,
-    /// Changes exactly when the files do that were published with it; empty if there are none.
+    /// Fingerprint of the files published with it; empty if it has none.
     pub files_print: &'a str,
 }
 
-/// What templates and parameters come to.
+/// The desired state: the result of expanding templates with parameters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expanded {
-    /// The nodes, each after those that must be there first.
+    /// The nodes in dependency order.
     pub nodes: Vec<Node>,
-    /// All parameters, with defaults.
+    /// All parameters, including defaults.
     pub parameters: Map<String, Value>,
-    /// Where users of the environment begin, with expressions.
+    /// Entry points of the environment, with unevaluated expressions.
     pub entry_points: Vec<String>,
 }
 
-/// A thing of one of the templates.
-struct Placed<'a> {
+/// A declaration with its template, its references and its count.
+struct Resolved<'a> {
     source: &'a Source<'a>,
-    thing: Thing<'a>,
-    with: Uses,
-    health: Uses,
-    /// How many there are; none if it is one and has no number.
+    declaration: Declaration<'a>,
+    with: References,
+    health: References,
+    /// The number of instances; none for a single instance without an index.
     count: Option<u32>,
 }
 
-/// Makes the nodes of an environment from its templates and what was set. The same comes out whenever
-/// the same goes in.
+/// Expands templates with the given parameters to the nodes of an environment. Deterministic.
 pub fn expand(sources: &[Source<'_>], given: &Map<String, Value>) -> Result<Expanded, Invalid> {
-    once_each(sources)?;
+    unique_templates(sources)?;
     let parameters = parameter::parameters(sources, given)?;
-    let placed = place(sources, &parameters)?;
-    let by_name = by_name(&placed)?;
-    one_meaning(&placed, &parameters)?;
-    met_needs(sources, &by_name)?;
-    let after = after(sources, &placed, &by_name)?;
+    let resolved = resolve(sources, &parameters)?;
+    let by_name = by_name(&resolved)?;
+    unambiguous_names(&resolved, &parameters)?;
+    check_needs(sources, &by_name)?;
+    let after = dependencies(sources, &resolved, &by_name)?;
     if let Some(cycle) = graph::cycle(&after) {
-        let words = graph::cycle_words(&cycle, |i| placed[i].thing.name);
-        return Err(Invalid::new("templates", format!("they wait for each other: {words}")));
+        let cycle_text = graph::format_cycle(&cycle, |i| resolved[i].declaration.name);
+        return Err(Invalid::new("templates", format!("dependency cycle: {cycle_text}")));
     }
     Ok(Expanded {
-        nodes: node::all(&placed, &after, &parameters)?,
+        nodes: node::all(&resolved, &after, &parameters)?,
         parameters,
         entry_points: sources.iter().flat_map(|one| one.template.entry_points.clone()).collect(),
     })
 }
 
-fn once_each(sources: &[Source<'_>]) -> Result<(), Invalid> {
+fn unique_templates(sources: &[Source<'_>]) -> Result<(), Invalid> {
     let mut seen = BTreeSet::new();
     for (i, source) in sources.iter().enumerate() {
         if !seen.insert(&source.template.name) {
-            let detail = format!("{} is there twice", source.template.name);
+            let detail = format!("{} is listed twice", source.template.name);
             return Err(Invalid::new(format!("templates[{i}]"), detail));
         }
     }
     Ok(())
 }
 
-fn place<'a>(
+fn resolve<'a>(
     sources: &'a [Source<'a>],
     parameters: &Map<String, Value>,
-) -> Result<Vec<Placed<'a>>, Invalid> {
-    let mut placed = Vec::new();
-    let known: Scope = parameters
+) -> Result<Vec<Resolved<'a>>, Invalid> {
+    let mut resolved = Vec::new();
+    let scope: Scope = parameters
         .iter()
         .map(|(name, value)| (name.clone(), minijinja::Value::from_serialize(value)))
         .collect();
     for source in sources {
-        let names = Known::of(source.template);
-        for thing in thing::all(source.template)? {
-            let (with, health) = uses(&names, &thing)?;
-            let count = thing.count.map(|count| count_with(thing.name, count, &known));
-            placed.push(Placed { source, with, health, count: count.transpose()?, thing });
+        let symbols = Symbols::new(source.template);
+        for declaration in declaration::all(source.template)? {
+            let (with, health) = references(&symbols, &declaration)?;
+            let count =
+                declaration.count.map(|count| evaluate_count(declaration.name, count, &scope));
+            resolved.push(Resolved {
+                source,
+                with,
+                health,
+                count: count.transpose()?,
+                declaration,
+            });
         }
     }
-    let total: usize = placed.iter().map(|one| one.count.unwrap_or(1) as usize).sum();
+    let total: usize = resolved.iter().map(|one| one.count.unwrap_or(1) as usize).sum();
     if total > MAX_NODES {
-        let detail = format!("they come to {total} resources; at most {MAX_NODES} are allowed");
+        let detail = format!("they expand to {total} resources; at most {MAX_NODES} are allowed");
         return Err(Invalid::new("templates", detail));
     }
-    Ok(placed)
+    Ok(resolved)
 }
 
-/// What the expressions of a thing use: in what its executor is told, and in its health.
-pub(super) fn uses(known: &Known, one: &Thing) -> Result<(Uses, Uses), Invalid> {
-    let with = known.uses_of_map(&one.with_path(), &one.with)?;
+/// The references of a declaration: of its configuration, and of its health check.
+pub(super) fn references(
+    symbols: &Symbols,
+    one: &Declaration,
+) -> Result<(References, References), Invalid> {
+    let with = symbols.references_in_map(&one.with_path(), &one.with)?;
     let health = match one.health {
-        Some(text) => known.uses_of_text(&format!("{}.status.http", one.path), text)?,
-        None => Uses::default(),
+        Some(text) => symbols.references_in_text(&format!("{}.status.http", one.path), text)?,
+        None => References::default(),
     };
     Ok((with, health))
 }
 
-fn count_with(name: &str, count: &Value, known: &Scope) -> Result<u32, Invalid> {
+fn evaluate_count(name: &str, count: &Value, scope: &Scope) -> Result<u32, Invalid> {
     let path = format!("resources.{name}.count");
-    let Some(text) = count.as_str() else { return count_of(&path, count) };
-    let value = expression::render(text, known).map_err(|detail| Invalid::new(&path, detail))?;
-    count_of(&path, &value)
+    let Some(text) = count.as_str() else { return parse_count(&path, count) };
+    let value = expression::render(text, scope).map_err(|detail| Invalid::new(&path, detail))?;
+    parse_count(&path, &value)
 }
 
-/// A number of resources.
-pub(super) fn count_of(path: &str, count: &Value) -> Result<u32, Invalid> {
+/// Reads a count from a value.
+pub(super) fn parse_count(path: &str, count: &Value) -> Result<u32, Invalid> {
     let number = count.as_u64().and_then(|number| u32::try_from(number).ok());
     number.filter(|&number| number <= MAX_COUNT).ok_or_else(|| {
-        let detail = format!("must be a whole number from 0 to {MAX_COUNT}, and is {count}");
+        let detail = format!("must be a whole number from 0 to {MAX_COUNT}, got {count}");
         Invalid::new(path, detail)
     })
 }
 
-/// The things by their names, which only one may have.
-fn by_name<'a>(placed: &'a [Placed<'a>]) -> Result<HashMap<&'a str, usize>, Invalid> {
-    let mut by_name = HashMap::with_capacity(placed.len());
-    for (i, one) in placed.iter().enumerate() {
-        if let Some(other) = by_name.insert(one.thing.name, i) {
+/// The declarations by name; names are unique across templates.
+fn by_name<'a>(resolved: &'a [Resolved<'a>]) -> Result<HashMap<&'a str, usize>, Invalid> {
+    let mut by_name = HashMap::with_capacity(resolved.len());
+    for (i, one) in resolved.iter().enumerate() {
+        if let Some(other) = by_name.insert(one.declaration.name, i) {
             let detail = format!(
-                "{} is in {} and in {}; a name may be in one template of an environment only",
-                one.thing.name,
-                placed[other].source.template.reference(),
+                "{} is declared by {} and by {}; names must be unique within an environment",
+                one.declaration.name,
+                resolved[other].source.template.reference(),
                 one.source.template.reference(),
             );
             return Err(Invalid::new("templates", detail));
@@ -148,24 +157,27 @@ fn by_name<'a>(placed: &'a [Placed<'a>]) -> Result<HashMap<&'a str, usize>, Inva
     Ok(by_name)
 }
 
-/// What is one thing in each template must not be two in all of them.
-fn one_meaning(placed: &[Placed<'_>], parameters: &Map<String, Value>) -> Result<(), Invalid> {
-    let names: BTreeMap<&str, &Placed<'_>> =
-        placed.iter().map(|one| (one.thing.name, one)).collect();
+/// Rejects names that are unambiguous in each template, but not in all of them together.
+fn unambiguous_names(
+    resolved: &[Resolved<'_>],
+    parameters: &Map<String, Value>,
+) -> Result<(), Invalid> {
+    let names: BTreeMap<&str, &Resolved<'_>> =
+        resolved.iter().map(|one| (one.declaration.name, one)).collect();
     for (&name, one) in &names {
         let template = one.source.template.reference();
         if parameters.contains_key(&identifier(name)) {
             let detail = format!(
-                "{name} is a resource in {template} and a parameter in another one; call one of \
-                 them something else"
+                "{name} is a resource in {template} and a parameter in another template; rename \
+                 one of them"
             );
             return Err(Invalid::new("templates", detail));
         }
         let others = names.range(name..).map(|(other, _)| *other);
-        if let Some(other) = one.count.and_then(|_| numbered(name, others)) {
+        if let Some(other) = one.count.and_then(|_| instance_name_clash(name, others)) {
             let detail = format!(
-                "{name} of {template} is counted, so one of several may be called {other}, and {} \
-                 has something called so",
+                "{name} of {template} has a count, and an instance of it could be named {other}, \
+                 which {} declares",
                 names[other].source.template.reference()
             );
             return Err(Invalid::new("templates", detail));
@@ -174,7 +186,7 @@ fn one_meaning(placed: &[Placed<'_>], parameters: &Map<String, Value>) -> Result
     Ok(())
 }
 
-fn met_needs(sources: &[Source<'_>], by_name: &HashMap<&str, usize>) -> Result<(), Invalid> {
+fn check_needs(sources: &[Source<'_>], by_name: &HashMap<&str, usize>) -> Result<(), Invalid> {
     for (i, source) in sources.iter().enumerate() {
         for need in &source.template.needs {
             if by_name.contains_key(need.as_str()) {
@@ -183,9 +195,9 @@ fn met_needs(sources: &[Source<'_>], by_name: &HashMap<&str, usize>) -> Result<(
             let mut all: Vec<&str> = by_name.keys().copied().collect();
             all.sort_unstable();
             let detail = format!(
-                "{} needs {need} of another template, and none has it; there are {}",
+                "{} needs {need} from another template, and none declares it; available: {}",
                 source.template.reference(),
-                some(&all)
+                abbreviate(&all)
             );
             return Err(Invalid::new(format!("templates[{i}]"), detail));
         }
@@ -193,42 +205,46 @@ fn met_needs(sources: &[Source<'_>], by_name: &HashMap<&str, usize>) -> Result<(
     Ok(())
 }
 
-fn after(
+fn dependencies(
     sources: &[Source<'_>],
-    placed: &[Placed<'_>],
+    resolved: &[Resolved<'_>],
     by_name: &HashMap<&str, usize>,
 ) -> Result<Vec<Vec<usize>>, Invalid> {
-    let place = |name: &str| by_name.get(name).copied();
-    let mut edges = graph::Edges::new(placed.len());
-    let mut after = Vec::with_capacity(placed.len());
+    let position = |name: &str| by_name.get(name).copied();
+    let mut edges = graph::Edges::new(resolved.len());
+    let mut after = Vec::with_capacity(resolved.len());
     for source in sources {
-        let groups = graph::groups(source.template, placed.len(), &place)?;
+        let groups = graph::groups(source.template, resolved.len(), &position)?;
         let offset = after.len();
         let size = source.template.resources.len() + source.template.actions.len();
-        for one in &placed[offset..offset + size] {
-            let named = names_before(&one.thing, &one.with, &one.health);
-            let others = graph::taken_apart(named, &groups, &place);
-            let all = before_action(&one.thing, source.template, offset);
-            after.push(edges.of("templates", others.chain(all))?);
+        for one in &resolved[offset..offset + size] {
+            let named = dependency_names(&one.declaration, &one.with, &one.health);
+            let others = graph::expand_groups(named, &groups, &position);
+            let all = action_dependencies(&one.declaration, source.template, offset);
+            after.push(edges.collect("templates", others.chain(all))?);
         }
     }
     Ok(after)
 }
 
-/// The names of what must be there before a thing: said, and by expressions.
-pub(super) fn names_before<'a>(
-    one: &'a Thing<'a>,
-    with: &'a Uses,
-    health: &'a Uses,
+/// The names of a declaration's dependencies: explicit ones, and those implied by expressions.
+pub(super) fn dependency_names<'a>(
+    one: &'a Declaration<'a>,
+    with: &'a References,
+    health: &'a References,
 ) -> impl Iterator<Item = &'a str> {
-    let seen_later = health.outputs_of.iter().filter(|name| *name != one.name);
-    let used = with.outputs_of.iter().chain(seen_later).map(String::as_str);
-    graph::each_once(one.after).chain(used)
+    let of_health = health.outputs_of.iter().filter(|name| *name != one.name);
+    let used = with.outputs_of.iter().chain(of_health).map(String::as_str);
+    graph::distinct(one.after).chain(used)
 }
 
-/// An action that does not say when it runs does so after all resources of its template, which begin
-/// at `offset`.
-pub(super) fn before_action(one: &Thing, template: &Template, offset: usize) -> Range<usize> {
+/// The implicit dependencies of an action without `after`: all resources of its template, which
+/// start at `offset`.
+pub(super) fn action_dependencies(
+    one: &Declaration,
+    template: &Template,
+    offset: usize,
+) -> Range<usize> {
     let is_last = one.is_action && one.after.is_empty();
     offset..offset + if is_last { template.resources.len() } else { 0 }
 }

@@ -1,11 +1,11 @@
-//! Expressions in texts: `{{ … }}`, and nothing else of that language.
+//! Expressions in strings: `{{ … }}`, a sandboxed subset of Jinja.
 //!
-//! Nothing of the host can be reached: there are no statements, no functions, no methods, no
-//! includes, and only the filters and tests that are listed. What an expression can cost is bounded
-//! by its length, by fuel, and by the size of every text that comes out.
+//! Expressions can't reach the host: no statements, functions, methods or includes, and only the
+//! listed filters and tests. Their cost is bounded by their length, by fuel, and by the size of
+//! every resulting string.
 
 mod builtin;
-mod word;
+mod token;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -13,27 +13,27 @@ use std::sync::LazyLock;
 use minijinja::{Environment, UndefinedBehavior};
 use serde_json::Value;
 
-pub(super) use word::RESERVED;
+pub(super) use token::RESERVED;
 
-/// The longest text that may come out of expressions, and the longest that has some, in bytes.
+/// The maximum size of a string with expressions, before and after evaluation, in bytes.
 pub(super) const MAX_TEXT: usize = 64 << 10;
 
-/// How many expressions one text may have.
+/// The maximum number of expressions in one string.
 const MAX_EXPRESSIONS: usize = 256;
 
 /// More instructions than the longest expression has.
 const FUEL: u64 = 10_000;
 
-/// What names stand for.
+/// The values of names.
 pub(super) type Scope = BTreeMap<String, minijinja::Value>;
 
-static LANGUAGE: LazyLock<Environment<'static>> = LazyLock::new(|| {
-    let mut language = Environment::empty();
-    language.set_undefined_behavior(UndefinedBehavior::Strict);
-    language.set_fuel(Some(FUEL));
-    language.set_recursion_limit(32);
-    builtin::add(&mut language);
-    language
+static ENGINE: LazyLock<Environment<'static>> = LazyLock::new(|| {
+    let mut engine = Environment::empty();
+    engine.set_undefined_behavior(UndefinedBehavior::Strict);
+    engine.set_fuel(Some(FUEL));
+    engine.set_recursion_limit(32);
+    builtin::add(&mut engine);
+    engine
 });
 
 #[derive(Debug, PartialEq)]
@@ -42,43 +42,43 @@ enum Part<'a> {
     Expression(&'a str),
 }
 
-/// Is there anything in the text that is not just itself?
-pub(super) fn is_in(text: &str) -> bool {
+/// Does the string contain anything but plain text?
+pub(super) fn has_expression(text: &str) -> bool {
     ["{{", "{%", "{#"].iter().any(|mark| text.contains(mark))
 }
 
-/// Is there an expression anywhere in a value?
-pub(super) fn is_within(value: &Value) -> bool {
+/// Does a value contain an expression anywhere?
+pub(super) fn value_has_expression(value: &Value) -> bool {
     match value {
-        Value::String(text) => is_in(text),
-        Value::Array(items) => items.iter().any(is_within),
-        Value::Object(map) => map.values().any(is_within),
+        Value::String(text) => has_expression(text),
+        Value::Array(items) => items.iter().any(value_has_expression),
+        Value::Object(map) => map.values().any(value_has_expression),
         _ => false,
     }
 }
 
-/// Checks the expressions of a text, and gives the names that they use. Fields of `environment` are
-/// given with it: `environment.id`.
+/// Checks the expressions of a string and returns the names they reference. Fields of `environment`
+/// are included: `environment.id`.
 pub(super) fn names(text: &str) -> Result<BTreeSet<String>, String> {
     let mut names = BTreeSet::new();
-    if !is_in(text) {
+    if !has_expression(text) {
         return Ok(names);
     }
     for part in parts(text)? {
         let Part::Expression(source) = part else { continue };
-        if word::is_path(source) {
-            note(source.trim(), &mut names);
+        if token::is_path(source) {
+            add_name(source.trim(), &mut names);
             continue;
         }
-        word::check(source)?;
-        let compiled = LANGUAGE.compile_expression(source).map_err(|e| plain(source, &e))?;
-        compiled.undeclared_variables(true).iter().for_each(|path| note(path, &mut names));
+        token::check(source)?;
+        let compiled = ENGINE.compile_expression(source).map_err(|e| format_error(source, &e))?;
+        compiled.undeclared_variables(true).iter().for_each(|path| add_name(path, &mut names));
     }
     Ok(names)
 }
 
-/// Notes the name that a path begins with.
-fn note(path: &str, names: &mut BTreeSet<String>) {
+/// Adds the first name of a path.
+fn add_name(path: &str, names: &mut BTreeSet<String>) {
     let first = path.split('.').next().unwrap_or(path);
     if first == "environment" && path != first {
         names.insert(path.to_owned());
@@ -86,10 +86,10 @@ fn note(path: &str, names: &mut BTreeSet<String>) {
     names.insert(first.to_owned());
 }
 
-/// The text with values in place of its expressions. A text that is one expression and nothing else
-/// becomes what the expression gives; all others stay texts.
+/// Evaluates the expressions of a string. A string that consists of one expression keeps the type
+/// of its value; all others stay strings.
 pub(super) fn render(text: &str, scope: &Scope) -> Result<Value, String> {
-    if !is_in(text) {
+    if !has_expression(text) {
         return Ok(Value::String(text.to_owned()));
     }
     let parts = parts(text)?;
@@ -109,7 +109,7 @@ pub(super) fn render(text: &str, scope: &Scope) -> Result<Value, String> {
     Ok(Value::String(out))
 }
 
-/// A value within a text: what is no text is written as JSON.
+/// A value as part of a string: values other than strings are written as JSON.
 pub(super) fn as_text(value: Value) -> String {
     match value {
         Value::String(text) => text,
@@ -118,24 +118,25 @@ pub(super) fn as_text(value: Value) -> String {
 }
 
 fn too_long() -> String {
-    format!("gives more than {} KiB", MAX_TEXT >> 10)
+    format!("evaluates to more than {} KiB", MAX_TEXT >> 10)
 }
 
 fn evaluate(source: &str, scope: &Scope) -> Result<Value, String> {
-    let value = if word::is_path(source) {
-        follow(source.trim(), scope).map_err(|e| plain(source, &e))?
+    let value = if token::is_path(source) {
+        lookup_path(source.trim(), scope).map_err(|e| format_error(source, &e))?
     } else {
-        word::check(source)?;
-        let compiled = LANGUAGE.compile_expression(source).map_err(|e| plain(source, &e))?;
-        compiled.eval(scope).map_err(|e| plain(source, &e))?
+        token::check(source)?;
+        let compiled = ENGINE.compile_expression(source).map_err(|e| format_error(source, &e))?;
+        compiled.eval(scope).map_err(|e| format_error(source, &e))?
     };
     if value.is_undefined() {
         return Err(format!("{{{{ {} }}}} has no value", source.trim()));
     }
-    let value = serde_json::to_value(&value).map_err(|e| format!("gives no value: {e}"))?;
-    // A number that is none is written as null.
+    let value =
+        serde_json::to_value(&value).map_err(|e| format!("can't be written as JSON: {e}"))?;
+    // NaN and infinity are serialised as null.
     if value.is_null() && !source.trim().eq_ignore_ascii_case("none") {
-        return Err(format!("{{{{ {} }}}} gives nothing", source.trim()));
+        return Err(format!("{{{{ {} }}}} evaluates to null", source.trim()));
     }
     let is_long = match &value {
         Value::String(text) => text.len() > MAX_TEXT,
@@ -145,38 +146,40 @@ fn evaluate(source: &str, scope: &Scope) -> Result<Value, String> {
     if is_long { Err(too_long()) } else { Ok(value) }
 }
 
-/// What a name and fields of it stand for: most expressions are no more, and need not be compiled.
-fn follow(path: &str, scope: &Scope) -> Result<minijinja::Value, minijinja::Error> {
+/// The value of a name and its fields: most expressions are paths, and need no compilation.
+fn lookup_path(path: &str, scope: &Scope) -> Result<minijinja::Value, minijinja::Error> {
     let mut parts = path.split('.');
     let first = parts.next().and_then(|name| scope.get(name)).cloned().unwrap_or_default();
     parts.try_fold(first, |value, field| value.get_attr(field))
 }
 
-fn plain(source: &str, error: &minijinja::Error) -> String {
+fn format_error(source: &str, error: &minijinja::Error) -> String {
     let detail = error.detail().map(|detail| format!(": {detail}")).unwrap_or_default();
     format!("{{{{ {} }}}}: {}{detail}", source.trim(), error.kind())
 }
 
-/// Takes a text apart. An expression ends at the first `}}` that is neither in quotes nor closes maps.
+/// Splits a string. An expression ends at the first `}}` that is neither quoted nor closes a map.
 fn parts(text: &str) -> Result<Vec<Part<'_>>, String> {
     if text.len() > MAX_TEXT {
-        let detail = format!("a text with expressions has at most {} KiB", MAX_TEXT >> 10);
+        let detail = format!("a string with expressions may have at most {} KiB", MAX_TEXT >> 10);
         return Err(detail);
     }
     let (mut parts, mut rest, mut expressions) = (Vec::new(), text, 0);
     while let Some(start) = rest.find("{{") {
         push_plain(&mut parts, &rest[..start])?;
         let inner = &rest[start + 2..];
-        let end = word::end(inner).ok_or("{{ without its }}")?;
+        let end = token::find_end(inner).ok_or("unclosed {{")?;
         let source = &inner[..end];
         if source.starts_with(['-', '+']) || source.ends_with(['-', '+']) {
-            return Err("blanks can't be trimmed with {{- and -}}; write {{ and }}".to_owned());
+            return Err(
+                "whitespace control ({{- and -}}) is not supported; write {{ and }}".to_owned()
+            );
         }
         parts.push(Part::Expression(source));
         rest = &inner[end + 2..];
         expressions += 1;
         if expressions > MAX_EXPRESSIONS {
-            return Err(format!("at most {MAX_EXPRESSIONS} expressions in one text"));
+            return Err(format!("a string may have at most {MAX_EXPRESSIONS} expressions"));
         }
     }
     push_plain(&mut parts, rest)?;
@@ -187,8 +190,8 @@ fn push_plain<'a>(parts: &mut Vec<Part<'a>>, text: &'a str) -> Result<(), String
     for (mark, what) in [("{%", "statements"), ("{#", "comments")] {
         if text.contains(mark) {
             return Err(format!(
-                "{what} ({mark}) are not allowed, only expressions: {{{{ name }}}}; for the \
-                 characters themselves write {{{{ \"{mark}\" }}}}"
+                "{what} ({mark}) are not allowed, only expressions: {{{{ name }}}}; to write the \
+                 characters literally, use {{{{ \"{mark}\" }}}}"
             ));
         }
     }

@@ -1,12 +1,12 @@
-//! Files that are published with a template, told apart by what is in them.
+//! Fingerprint of the files published with a template.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use sha2::{Digest, Sha256};
 
-/// Changes exactly when a path or the content of a file does; empty for none.
-pub fn files_print(files: &BTreeMap<String, Vec<u8>>) -> String {
+/// A hash of all paths and contents; empty if there are no files.
+pub fn files_fingerprint(files: &BTreeMap<String, Vec<u8>>) -> String {
     if files.is_empty() {
         return String::new();
     }
@@ -28,9 +28,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_path_or_content_is_another_print() {
+    fn different_path_or_content_changes_the_fingerprint() {
         let files = |all: &[(&str, &str)]| {
-            files_print(&all.iter().map(|(path, text)| ((*path).into(), (*text).into())).collect())
+            files_fingerprint(
+                &all.iter().map(|(path, text)| ((*path).into(), (*text).into())).collect(),
+            )
         };
         let one = files(&[("a/main.tf", "x")]);
         assert_eq!(one.len(), 64);

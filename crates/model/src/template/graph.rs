@@ -1,4 +1,4 @@
-//! The graph of things: what must be there before what.
+//! The dependency graph of declarations.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
@@ -6,90 +6,90 @@ use std::collections::{BinaryHeap, HashMap, HashSet};
 use super::Template;
 use crate::Invalid;
 
-/// The most edges, groups taken apart.
+/// The maximum number of edges after expanding groups.
 pub(super) const MAX_EDGES: usize = 200_000;
 
-/// The things in every group of a template, of so many things in all, groups within groups taken
-/// apart. Names that `thing` does not know are left out.
+/// The members of every group of a template, with nested groups expanded. `position` maps names to
+/// declarations, of which there are `count`; names it does not know are skipped.
 pub(super) fn groups<'a>(
     template: &'a Template,
-    things: usize,
-    thing: &dyn Fn(&str) -> Option<usize>,
+    count: usize,
+    position: &dyn Fn(&str) -> Option<usize>,
 ) -> Result<HashMap<&'a str, Vec<usize>>, Invalid> {
-    let places: HashMap<&str, usize> =
+    let indexes: HashMap<&str, usize> =
         template.groups.iter().enumerate().map(|(i, group)| (group.name.as_str(), i)).collect();
     let inner: Vec<Vec<usize>> = template
         .groups
         .iter()
-        .map(|group| group.resources.iter().filter_map(|name| places.get(name.as_str()).copied()))
+        .map(|group| group.resources.iter().filter_map(|name| indexes.get(name.as_str()).copied()))
         .map(Iterator::collect)
         .collect();
     if let Some(cycle) = cycle(&inner) {
-        let words = cycle_words(&cycle, |i| template.groups[i].name.as_str());
+        let cycle_text = format_cycle(&cycle, |i| template.groups[i].name.as_str());
         let field = format!("groups[{}].resources", cycle[0]);
-        return Err(Invalid::new(field, format!("groups contain each other: {words}")));
+        return Err(Invalid::new(field, format!("groups contain each other: {cycle_text}")));
     }
-    let mut found: HashMap<&str, Vec<usize>> = HashMap::new();
-    let mut edges = Edges::new(things);
+    let mut expanded: HashMap<&str, Vec<usize>> = HashMap::new();
+    let mut edges = Edges::new(count);
     for i in order(&inner) {
         let path = format!("groups[{i}].resources");
-        let members = taken_apart(each_once(&template.groups[i].resources), &found, thing);
-        let members = edges.of(&path, members)?;
-        found.insert(&template.groups[i].name, members);
+        let members = expand_groups(distinct(&template.groups[i].resources), &expanded, position);
+        let members = edges.collect(&path, members)?;
+        expanded.insert(&template.groups[i].name, members);
     }
-    Ok(found)
+    Ok(expanded)
 }
 
-/// Names, each once: a list of one name a million times is no more work than the name.
-pub(super) fn each_once(names: &[String]) -> impl Iterator<Item = &str> {
+/// Distinct names: repeating a name a million times costs no more than naming it once.
+pub(super) fn distinct(names: &[String]) -> impl Iterator<Item = &str> {
     let mut seen = HashSet::new();
     names.iter().map(String::as_str).filter(move |name| seen.insert(*name))
 }
 
-/// The things that names stand for: groups for all that is in them.
-pub(super) fn taken_apart<'a>(
+/// The declarations that names stand for; a group stands for all of its members.
+pub(super) fn expand_groups<'a>(
     names: impl Iterator<Item = &'a str>,
     groups: &HashMap<&str, Vec<usize>>,
-    thing: &dyn Fn(&str) -> Option<usize>,
+    position: &dyn Fn(&str) -> Option<usize>,
 ) -> impl Iterator<Item = usize> {
     names.flat_map(move |name| {
         let group = groups.get(name);
-        let single = if group.is_none() { thing(name) } else { None };
+        let single = if group.is_none() { position(name) } else { None };
         group.into_iter().flatten().copied().chain(single)
     })
 }
 
-/// A way from a thing back to itself, if there is one.
+/// A cycle in the graph, if any.
 pub(super) fn cycle(after: &[Vec<usize>]) -> Option<Vec<usize>> {
     #[derive(Clone, Copy, PartialEq)]
-    enum Seen {
-        No,
-        OnTheWay,
+    enum State {
+        Unvisited,
+        OnPath,
         Done,
     }
-    let mut seen = vec![Seen::No; after.len()];
+    let mut states = vec![State::Unvisited; after.len()];
     for start in 0..after.len() {
-        let mut way: Vec<(usize, usize)> = Vec::new();
-        if seen[start] == Seen::No {
-            seen[start] = Seen::OnTheWay;
-            way.push((start, 0));
+        let mut path: Vec<(usize, usize)> = Vec::new();
+        if states[start] == State::Unvisited {
+            states[start] = State::OnPath;
+            path.push((start, 0));
         }
-        while let Some((here, edge)) = way.last_mut() {
+        while let Some((here, edge)) = path.last_mut() {
             let Some(&next) = after[*here].get(*edge) else {
-                seen[*here] = Seen::Done;
-                way.pop();
+                states[*here] = State::Done;
+                path.pop();
                 continue;
             };
             *edge += 1;
-            match seen[next] {
-                Seen::Done => {}
-                Seen::No => {
-                    seen[next] = Seen::OnTheWay;
-                    way.push((next, 0));
+            match states[next] {
+                State::Done => {}
+                State::Unvisited => {
+                    states[next] = State::OnPath;
+                    path.push((next, 0));
                 }
-                Seen::OnTheWay => {
-                    let begin = way.iter().position(|&(one, _)| one == next).unwrap_or(0);
-                    return Some(way[begin..].iter().map(|&(one, _)| one).collect());
+                State::OnPath => {
+                    let begin = path.iter().position(|&(one, _)| one == next).unwrap_or(0);
+                    return Some(path[begin..].iter().map(|&(one, _)| one).collect());
                 }
             }
         }
@@ -97,30 +97,29 @@ pub(super) fn cycle(after: &[Vec<usize>]) -> Option<Vec<usize>> {
     None
 }
 
-/// A cycle as people read it: `a → b → a`.
-pub(super) fn cycle_words<'a>(cycle: &[usize], name: impl Fn(usize) -> &'a str) -> String {
+/// A cycle as `a → b → a`.
+pub(super) fn format_cycle<'a>(cycle: &[usize], name: impl Fn(usize) -> &'a str) -> String {
     let closed = cycle.iter().chain(cycle.first());
     closed.map(|&i| name(i)).collect::<Vec<_>>().join(" → ")
 }
 
-/// An order in which everything comes after what must be there first; among what could be next, the
-/// first goes first. What is on a cycle is left out.
+/// A topological order; ties are broken by position. Declarations on a cycle are omitted.
 pub(super) fn order(after: &[Vec<usize>]) -> Vec<usize> {
-    let mut waiting: Vec<usize> = after.iter().map(Vec::len).collect();
-    let mut before: Vec<Vec<usize>> = vec![Vec::new(); after.len()];
+    let mut pending: Vec<usize> = after.iter().map(Vec::len).collect();
+    let mut dependents: Vec<Vec<usize>> = vec![Vec::new(); after.len()];
     for (i, others) in after.iter().enumerate() {
         for &other in others {
-            before[other].push(i);
+            dependents[other].push(i);
         }
     }
-    let ready = (0..after.len()).filter(|&i| waiting[i] == 0).map(Reverse);
+    let ready = (0..after.len()).filter(|&i| pending[i] == 0).map(Reverse);
     let mut ready: BinaryHeap<Reverse<usize>> = ready.collect();
     let mut order = Vec::with_capacity(after.len());
     while let Some(Reverse(i)) = ready.pop() {
         order.push(i);
-        for &next in &before[i] {
-            waiting[next] -= 1;
-            if waiting[next] == 0 {
+        for &next in &dependents[i] {
+            pending[next] -= 1;
+            if pending[next] == 0 {
                 ready.push(Reverse(next));
             }
         }
@@ -128,7 +127,7 @@ pub(super) fn order(after: &[Vec<usize>]) -> Vec<usize> {
     order
 }
 
-/// The order of all; what is on a cycle comes last.
+/// A topological order with declarations on a cycle at the end.
 pub(super) fn complete_order(after: &[Vec<usize>]) -> Vec<usize> {
     let mut order = order(after);
     if order.len() < after.len() {
@@ -138,7 +137,7 @@ pub(super) fn complete_order(after: &[Vec<usize>]) -> Vec<usize> {
     order
 }
 
-/// Collects the things that must be there before one, each once.
+/// Collects the distinct dependencies of declarations and counts them.
 pub(super) struct Edges {
     seen: Vec<usize>,
     round: usize,
@@ -146,12 +145,12 @@ pub(super) struct Edges {
 }
 
 impl Edges {
-    pub(super) fn new(things: usize) -> Self {
-        Self { seen: vec![0; things], round: 0, total: 0 }
+    pub(super) fn new(count: usize) -> Self {
+        Self { seen: vec![0; count], round: 0, total: 0 }
     }
 
-    /// The things of one, in order; refused when all together are too many.
-    pub(super) fn of(
+    /// The dependencies of one declaration, sorted; an error when the total exceeds the limit.
+    pub(super) fn collect(
         &mut self,
         path: &str,
         others: impl Iterator<Item = usize>,
@@ -164,7 +163,7 @@ impl Edges {
                 self.total += 1;
             }
             if self.total > MAX_EDGES {
-                return Err(Invalid::new(path, too_many()));
+                return Err(Invalid::new(path, too_many_edges()));
             }
         }
         list.sort_unstable();
@@ -172,6 +171,6 @@ impl Edges {
     }
 }
 
-pub(super) fn too_many() -> String {
-    format!("there are more than {MAX_EDGES} dependencies; depend on fewer, or smaller groups")
+pub(super) fn too_many_edges() -> String {
+    format!("more than {MAX_EDGES} dependencies; depend on fewer resources or on smaller groups")
 }

@@ -1,18 +1,17 @@
-//! What a published template is told apart by.
+//! The hash of a published template.
 
 use std::collections::BTreeMap;
 
-use super::print::Print;
-use super::{Template, files_print};
+use super::fingerprint::Fingerprint;
+use super::{Template, files_fingerprint};
 
-/// Changes exactly when what the template says does, or one of its files. How it was written down, and
-/// which commit it came from, does not matter.
+/// The hash of a template and its files. Independent of formatting and of the source commit.
 pub fn hash(template: &Template, files: &BTreeMap<String, Vec<u8>>) -> String {
-    let said = Template { commit: None, ..template.clone() };
-    let said = serde_json::to_value(&said).expect("a template is plain data");
-    let mut print = Print::default();
-    print.value(&said).text(&files_print(files));
-    print.done()
+    let content = Template { commit: None, ..template.clone() };
+    let content = serde_json::to_value(&content).expect("a template is plain data");
+    let mut fingerprint = Fingerprint::default();
+    fingerprint.value(&content).text(&files_fingerprint(files));
+    fingerprint.finish()
 }
 
 #[cfg(test)]
@@ -21,23 +20,23 @@ mod tests {
     use crate::template::parse;
 
     #[test]
-    fn only_what_is_said_counts() {
-        let of = |text: &str, files: &[(&str, &str)]| {
+    fn hash_ignores_formatting_and_commit() {
+        let hash_of = |text: &str, files: &[(&str, &str)]| {
             let files = files.iter().map(|(path, text)| ((*path).into(), (*text).into())).collect();
             hash(&parse("template.yaml", text).unwrap(), &files)
         };
-        let one = of("{name: a, version: 1.0}", &[]);
+        let one = hash_of("{name: a, version: 1.0}", &[]);
         for same in [
             "version: '1.0'\n# A remark.\nname: a\n",
             "{\"name\": \"a\", \"version\": \"1.0\", \"commit\": \"5e1f\"}",
             "{name: a, version: '1.0', resources: []}",
         ] {
-            assert_eq!(of(same, &[]), one, "{same}");
+            assert_eq!(hash_of(same, &[]), one, "{same}");
         }
         for other in [
-            of("{name: a, version: 1.1}", &[]),
-            of("{name: a, version: 1.0, description: x}", &[]),
-            of("{name: a, version: 1.0}", &[("a.tf", "")]),
+            hash_of("{name: a, version: 1.1}", &[]),
+            hash_of("{name: a, version: 1.0, description: x}", &[]),
+            hash_of("{name: a, version: 1.0}", &[("a.tf", "")]),
         ] {
             assert_ne!(other, one);
         }

@@ -1,4 +1,4 @@
-//! The nodes of an environment: what its templates' resources and actions come to.
+//! The nodes of an environment: expanded resources and actions of its templates.
 
 use std::collections::BTreeMap;
 
@@ -7,52 +7,53 @@ use serde_json::{Map, Value};
 
 use super::{Executor, Names};
 
-/// One thing that an environment shall have.
+/// The desired state of one resource or action of an environment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Node {
-    /// Its name, unique in the environment: `web`, or `web-0` if there may be several.
+    /// The name, unique in the environment: `web`, or `web-0` if it has a count.
     pub name: String,
-    /// The name of the resource or action that it comes from: `web`.
+    /// The name of its declaration: `web`.
     pub of: String,
-    /// Which of several it is, from 0.
+    /// The index among the instances of a counted resource, from 0.
     pub index: Option<u32>,
-    /// The template that it comes from, `name@version`.
+    /// The declaring template, `name@version`.
     pub template: String,
-    /// Who carries it out.
+    /// The executor.
     pub executor: Executor,
     /// Is it an action?
     pub is_action: bool,
-    /// What it is for.
+    /// A description for people.
     pub description: String,
-    /// What users wrote on it.
+    /// User-defined tags.
     pub tags: BTreeMap<String, String>,
-    /// What the executor is told, with expressions.
+    /// The configuration for the executor, with unevaluated expressions.
     pub with: Map<String, Value>,
-    /// An address that answers when it works, with expressions.
+    /// The URL of its health check, with unevaluated expressions.
     pub health: Option<String>,
-    /// The nodes that must be there first, by name, in order.
+    /// The nodes that must be applied first, sorted by name.
     pub after: Vec<String>,
-    /// What it still needs because it is not yet as this says; none if it is, or is not there at all.
+    /// Dependencies of the previously applied state, kept until this state is applied; none if this
+    /// state is applied or nothing exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs: Option<Vec<String>>,
-    /// The parameters that it uses.
+    /// The referenced parameters.
     pub parameters: Names,
-    /// The resources whose outputs it uses, as declared: `web`, not `web-0`.
+    /// The resources whose outputs it references, as declared: `web`, not `web-0`.
     pub outputs_of: Names,
-    /// Changes exactly when what it is told may change: of its executor, `with`, the values of the
-    /// parameters that it uses, and the files of its template if it uses them.
+    /// Fingerprint of the executor, `with`, the values of the referenced parameters, and the files
+    /// of the template if the executor uses them.
     pub print: String,
 }
 
-/// What expressions are given.
+/// The values available to expressions.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Context {
     /// The environment's id.
     pub environment_id: String,
     /// The environment's name.
     pub environment_name: String,
-    /// All parameters, with defaults.
+    /// All parameters, including defaults.
     pub parameters: Map<String, Value>,
-    /// The outputs of nodes that are there, by the node's name (`web`, `web-0`).
+    /// The outputs of applied nodes, by node name (`web`, `web-0`).
     pub outputs: BTreeMap<String, Map<String, Value>>,
 }

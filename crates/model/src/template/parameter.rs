@@ -1,21 +1,21 @@
-//! Parameters: what they may be, and what they are set to.
+//! Parameters: validation of their declarations and values.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::known::some;
+use super::symbols::abbreviate;
 use super::{Parameter, Source, Type};
 use crate::Invalid;
 use crate::invalid::Check;
 
-/// The largest value of a parameter, as JSON.
+/// The maximum size of a parameter's value, as JSON.
 const MAX_BYTES: usize = 64 << 10;
 
 impl Type {
-    fn words(self) -> &'static str {
+    fn description(self) -> &'static str {
         match self {
-            Type::String => "a text",
+            Type::String => "a string",
             Type::Integer => "a whole number",
             Type::Number => "a number",
             Type::Boolean => "true or false",
@@ -24,7 +24,7 @@ impl Type {
         }
     }
 
-    fn takes(self, value: &Value) -> bool {
+    fn accepts(self, value: &Value) -> bool {
         match self {
             Type::String => value.is_string(),
             Type::Integer => value.is_i64() || value.is_u64(),
@@ -40,33 +40,36 @@ impl Type {
     }
 }
 
-/// Checks what a template says of a parameter.
+/// Checks the declaration of a parameter.
 pub(super) fn check(path: &str, one: &Parameter) -> Result<(), Invalid> {
-    limits_fit(path, one)?;
+    check_constraints(path, one)?;
     if let Some(list) = &one.one_of {
         if list.is_empty() {
             return Err(Invalid::new(format!("{path}.one_of"), "must have at least one value"));
         }
         for (i, value) in list.iter().enumerate() {
-            value_of_type(&format!("{path}.one_of[{i}]"), one, value)?;
+            check_type(&format!("{path}.one_of[{i}]"), one, value)?;
         }
     }
     match &one.default {
-        Some(default) => fits(&format!("{path}.default"), one, default),
+        Some(default) => check_value(&format!("{path}.default"), one, default),
         None => Ok(()),
     }
 }
 
-fn limits_fit(path: &str, one: &Parameter) -> Result<(), Invalid> {
-    let has_length = matches!(one.of, Type::String | Type::List);
-    for (field, is_there, is_fit, of) in [
-        ("minimum", one.minimum.is_some(), one.of.is_number(), "numbers"),
-        ("maximum", one.maximum.is_some(), one.of.is_number(), "numbers"),
-        ("min_length", one.min_length.is_some(), has_length, "texts and lists"),
-        ("max_length", one.max_length.is_some(), has_length, "texts and lists"),
+fn check_constraints(path: &str, one: &Parameter) -> Result<(), Invalid> {
+    let has_length = matches!(one.value_type, Type::String | Type::List);
+    for (field, is_set, is_applicable, types) in [
+        ("minimum", one.minimum.is_some(), one.value_type.is_number(), "numbers"),
+        ("maximum", one.maximum.is_some(), one.value_type.is_number(), "numbers"),
+        ("min_length", one.min_length.is_some(), has_length, "strings and lists"),
+        ("max_length", one.max_length.is_some(), has_length, "strings and lists"),
     ] {
-        if is_there && !is_fit {
-            let detail = format!("is for {of} only, and this is {}", one.of.words());
+        if is_set && !is_applicable {
+            let detail = format!(
+                "is only allowed for {types}, and this parameter is {}",
+                one.value_type.description()
+            );
             return Err(Invalid::new(format!("{path}.{field}"), detail));
         }
     }
@@ -84,19 +87,19 @@ fn limits_fit(path: &str, one: &Parameter) -> Result<(), Invalid> {
     Ok(())
 }
 
-fn value_of_type(path: &str, one: &Parameter, value: &Value) -> Result<(), Invalid> {
-    if !one.of.takes(value) {
-        return Err(Invalid::new(path, format!("must be {}", one.of.words())));
+fn check_type(path: &str, one: &Parameter, value: &Value) -> Result<(), Invalid> {
+    if !one.value_type.accepts(value) {
+        return Err(Invalid::new(path, format!("must be {}", one.value_type.description())));
     }
     if value.to_string().len() > MAX_BYTES {
-        return Err(Invalid::new(path, format!("must have at most {} KiB", MAX_BYTES >> 10)));
+        return Err(Invalid::new(path, format!("must not exceed {} KiB", MAX_BYTES >> 10)));
     }
     Ok(())
 }
 
-/// Checks a value of a parameter.
-fn fits(path: &str, one: &Parameter, value: &Value) -> Result<(), Invalid> {
-    value_of_type(path, one, value)?;
+/// Checks the value of a parameter.
+fn check_value(path: &str, one: &Parameter, value: &Value) -> Result<(), Invalid> {
+    check_type(path, one, value)?;
     let wrong = |detail: String| Err(Invalid::new(path, detail));
     if let Some(number) = value.as_f64() {
         if let Some(least) = one.minimum.filter(|&least| number < least) {
@@ -111,27 +114,27 @@ fn fits(path: &str, one: &Parameter, value: &Value) -> Result<(), Invalid> {
         Value::Array(items) => Some(items.len()),
         _ => None,
     };
-    let what = if value.is_string() { "characters" } else { "entries" };
+    let unit = if value.is_string() { "characters" } else { "entries" };
     if let Some(length) = length {
         if let Some(least) = one.min_length.filter(|&least| length < least as usize) {
-            return wrong(format!("must have at least {least} {what}"));
+            return wrong(format!("must have at least {least} {unit}"));
         }
         if let Some(most) = one.max_length.filter(|&most| length > most as usize) {
-            return wrong(format!("must have at most {most} {what}"));
+            return wrong(format!("must have at most {most} {unit}"));
         }
     }
     match &one.one_of {
         Some(list) if !list.contains(value) => {
             let all: Vec<String> = list.iter().map(Value::to_string).collect();
             let all: Vec<&str> = all.iter().map(String::as_str).collect();
-            wrong(format!("must be one of {}", some(&all)))
+            wrong(format!("must be one of {}", abbreviate(&all)))
         }
         _ => Ok(()),
     }
 }
 
-/// The values of all parameters of some templates, with defaults. A parameter that several declare is
-/// one: it has the first default, and what all say of it holds.
+/// The values of all parameters of several templates, including defaults. A parameter that several
+/// declare has the default of the first and must satisfy the constraints of all.
 pub fn parameters(
     sources: &[Source<'_>],
     given: &Map<String, Value>,
@@ -148,9 +151,10 @@ pub fn parameters(
     for (name, one) in declared() {
         let path = format!("parameters.{name}");
         check.field(match values.get(name) {
-            Some(value) => fits(&path, one, value),
+            Some(value) => check_value(&path, one, value),
             None => {
-                let detail = format!("must be given: {} without a default", one.of.words());
+                let detail =
+                    format!("is required: {} without a default", one.value_type.description());
                 Err(Invalid::new(path, detail))
             }
         });
@@ -159,7 +163,7 @@ pub fn parameters(
     let all: Vec<&str> = known.iter().copied().collect();
     for name in given.keys().filter(|name| !known.contains(name.as_str())) {
         let path = format!("parameters.{}", name.escape_default());
-        let detail = format!("there is no such parameter; there are {}", some(&all));
+        let detail = format!("unknown parameter; available: {}", abbreviate(&all));
         check.field::<()>(Err(Invalid::new(path, detail)));
     }
     check.done().map(|()| values)

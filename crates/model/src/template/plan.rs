@@ -1,4 +1,4 @@
-//! What has to be done so that an environment is as its templates say.
+//! Plans: the steps that turn existing resources into the desired state.
 
 mod compare;
 mod decide;
@@ -9,26 +9,26 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::print::Print;
+use super::fingerprint::Fingerprint;
 use super::{Context, Executor, Node};
 use crate::resource::Status;
 use crate::text_enum::text_enum;
 
-pub use decide::is_replaced;
+pub use decide::forces_replacement;
 
-/// What is done to a resource.
+/// What a step does to a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Act {
-    /// It is made.
+    /// Create it.
     Create,
-    /// It is changed where it is.
+    /// Update it in place.
     Update,
-    /// It is destroyed and made again.
+    /// Destroy and recreate it.
     Replace,
-    /// It is destroyed.
+    /// Destroy it.
     Destroy,
-    /// It stays as it is.
+    /// No change.
     Nothing,
 }
 
@@ -40,136 +40,139 @@ text_enum!(Act {
     Nothing => "nothing",
 });
 
-/// A resource that is there, or half there.
+/// An existing resource, possibly only partly applied.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Existing {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Who carries it out.
+    /// The executor.
     pub executor: Executor,
-    /// Where it is on its way.
+    /// The status.
     pub status: Status,
-    /// The [`super::Node::print`] of what was last applied; none if nothing ever was to its end.
+    /// The [`super::Node::print`] of the last applied state; none if no apply ever finished.
     pub print: Option<String>,
-    /// What its executor was last told, without expressions.
+    /// The last applied configuration, without expressions.
     pub applied: Option<Map<String, Value>>,
-    /// What it gives to others.
+    /// The outputs.
     pub outputs: Map<String, Value>,
-    /// The resources that had to be there before it.
+    /// The resources it depends on.
     pub after: Vec<String>,
-    /// What was to be done to it and has not come to its end; nothing if all has.
+    /// The unfinished step; nothing if all steps finished.
     pub act: Act,
-    /// Has that begun?
+    /// Has that step started?
     pub is_begun: bool,
 }
 
-/// What is done to one resource.
+/// A step of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Step {
     /// The resource.
     pub name: String,
-    /// Who carries it out.
+    /// The executor.
     pub executor: Executor,
-    /// What is done.
+    /// What the step does.
     pub act: Act,
-    /// Why, as a sentence.
+    /// Why, for people.
     pub reason: String,
-    /// The resources whose steps come first.
+    /// The resources whose steps must finish first.
     pub after: Vec<String>,
 }
 
-/// What has to be done, in an order in which it can be done.
+/// A plan: steps in an executable order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Plan {
-    /// Every resource that there is or shall be, also those that nothing is done to.
+    /// One step for every existing or desired resource, including unchanged ones.
     pub steps: Vec<Step>,
-    /// Names this plan: another world or another wish has another one.
+    /// Identifies the plan: differs whenever the existing or the desired state differs.
     pub hash: String,
 }
 
 impl Existing {
-    /// Is there nothing left of it?
-    fn is_gone(&self) -> bool {
+    /// Is it completely destroyed?
+    fn is_destroyed(&self) -> bool {
         self.status == Status::Destroyed
     }
 }
 
-/// What has to be done so that there is what `nodes` say. `context` has what exists give; `exists` is
-/// all that is there. The same comes out whenever the same goes in.
-pub fn plan(nodes: &[Node], context: &Context, exists: &[Existing]) -> Plan {
-    let there: HashMap<&str, &Existing> =
-        exists.iter().filter(|one| !one.is_gone()).map(|one| (one.name.as_str(), one)).collect();
-    let wanted = Wanted::new(nodes);
-    let decisions = decide::all(&wanted, context, &there);
-    let why = "it is in none of the templates any more";
-    let steps = order::steps(&wanted, &decisions, exists, why);
-    hashed(steps, nodes, exists)
+/// Plans the steps from the existing resources to the desired `nodes`. `context` has the outputs of
+/// existing resources. Deterministic.
+pub fn plan(nodes: &[Node], context: &Context, existing: &[Existing]) -> Plan {
+    let by_name: HashMap<&str, &Existing> = existing
+        .iter()
+        .filter(|one| !one.is_destroyed())
+        .map(|one| (one.name.as_str(), one))
+        .collect();
+    let desired = Desired::new(nodes);
+    let decisions = decide::all(&desired, context, &by_name);
+    let steps = order::steps(&desired, &decisions, existing, "no longer in any template");
+    with_hash(steps, nodes, existing)
 }
 
-/// What has to be done so that nothing is left: what others need goes after them.
-pub fn plan_destruction(exists: &[Existing]) -> Plan {
-    let why = "the environment shall not be there any more";
-    hashed(order::steps(&Wanted::new(&[]), &[], exists, why), &[], exists)
+/// Plans the destruction of all resources: dependents first.
+pub fn plan_destruction(existing: &[Existing]) -> Plan {
+    let reason = "the environment is being destroyed";
+    with_hash(order::steps(&Desired::new(&[]), &[], existing, reason), &[], existing)
 }
 
-/// What shall be there, with names looked up once.
-struct Wanted<'a> {
+/// The desired nodes with resolved dependencies.
+struct Desired<'a> {
     nodes: &'a [Node],
-    places: HashMap<&'a str, usize>,
-    /// The places of what each is after.
+    positions: HashMap<&'a str, usize>,
+    /// The positions of each node's dependencies.
     after: Vec<Vec<usize>>,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> Desired<'a> {
     fn new(nodes: &'a [Node]) -> Self {
-        let places: HashMap<&str, usize> =
+        let positions: HashMap<&str, usize> =
             nodes.iter().enumerate().map(|(i, node)| (node.name.as_str(), i)).collect();
-        let place = |name: &String| places.get(name.as_str()).copied();
+        let position = |name: &String| positions.get(name.as_str()).copied();
         let mut after: Vec<Vec<usize>> = Vec::with_capacity(nodes.len());
         for (i, node) in nodes.iter().enumerate() {
-            // Neighbours often are after the same: all that depend on a group, or are counted.
-            let like = i.checked_sub(1).filter(|&last| nodes[last].after == node.after);
-            after.push(match like {
+            // Neighbours often share dependencies: instances of a counted resource, dependents of a
+            // group.
+            let same = i.checked_sub(1).filter(|&last| nodes[last].after == node.after);
+            after.push(match same {
                 Some(last) => after[last].clone(),
-                None => node.after.iter().filter_map(place).collect(),
+                None => node.after.iter().filter_map(position).collect(),
             });
         }
-        Self { nodes, places, after }
+        Self { nodes, positions, after }
     }
 }
 
-/// The print of what is done, of all that is wished, and of all that is there: what is done may be the
-/// same when an executor is told something else than before.
-fn hashed(steps: Vec<Step>, nodes: &[Node], exists: &[Existing]) -> Plan {
-    let mut print = Print::default();
-    print.number(steps.len());
-    let mut done: Vec<&Step> = steps.iter().collect();
-    done.sort_unstable_by_key(|step| &step.name);
-    for step in done {
-        print.text(&step.name).text(step.executor.as_str()).text(step.act.as_str());
-        print.text(&step.reason).number(step.after.len());
+/// Adds the hash of the steps, of the desired and of the existing state: the steps may be the same
+/// when the configuration differs.
+fn with_hash(steps: Vec<Step>, nodes: &[Node], existing: &[Existing]) -> Plan {
+    let mut fingerprint = Fingerprint::default();
+    fingerprint.number(steps.len());
+    let mut sorted: Vec<&Step> = steps.iter().collect();
+    sorted.sort_unstable_by_key(|step| &step.name);
+    for step in sorted {
+        fingerprint.text(&step.name).text(step.executor.as_str()).text(step.act.as_str());
+        fingerprint.text(&step.reason).number(step.after.len());
         for other in &step.after {
-            print.text(other);
+            fingerprint.text(other);
         }
     }
-    let mut wanted: Vec<&Node> = nodes.iter().collect();
-    wanted.sort_unstable_by_key(|node| &node.name);
-    print.number(wanted.len());
-    for node in wanted {
-        print.text(&node.name).text(&node.print).text(&node.template).text(&node.description);
-        print.text(node.health.as_deref().unwrap_or("")).number(node.tags.len());
+    let mut desired: Vec<&Node> = nodes.iter().collect();
+    desired.sort_unstable_by_key(|node| &node.name);
+    fingerprint.number(desired.len());
+    for node in desired {
+        fingerprint.text(&node.name).text(&node.print).text(&node.template).text(&node.description);
+        fingerprint.text(node.health.as_deref().unwrap_or("")).number(node.tags.len());
         for (key, value) in &node.tags {
-            print.text(key).text(value);
+            fingerprint.text(key).text(value);
         }
     }
-    let mut there: Vec<&Existing> = exists.iter().filter(|one| !one.is_gone()).collect();
-    there.sort_unstable_by_key(|one| &one.name);
-    print.number(there.len());
-    for one in there {
-        print.text(&one.name).text(one.executor.as_str()).text(one.status.as_str());
-        print.text(one.act.as_str()).number(usize::from(one.is_begun));
-        print.text(one.print.as_deref().unwrap_or(""));
-        print.map(one.applied.as_ref().unwrap_or(&Map::new())).map(&one.outputs);
+    let mut existing: Vec<&Existing> = existing.iter().filter(|one| !one.is_destroyed()).collect();
+    existing.sort_unstable_by_key(|one| &one.name);
+    fingerprint.number(existing.len());
+    for one in existing {
+        fingerprint.text(&one.name).text(one.executor.as_str()).text(one.status.as_str());
+        fingerprint.text(one.act.as_str()).number(usize::from(one.is_begun));
+        fingerprint.text(one.print.as_deref().unwrap_or(""));
+        fingerprint.map(one.applied.as_ref().unwrap_or(&Map::new())).map(&one.outputs);
     }
-    Plan { steps, hash: print.done() }
+    Plan { steps, hash: fingerprint.finish() }
 }

@@ -1,21 +1,21 @@
-//! Tests of templates from their text to their plan.
+//! Tests of templates from source text to plan.
 
 mod expanding;
 mod expressions;
-mod made;
+mod invalid;
 mod planning;
 mod properties;
-mod refused;
 mod simulated;
+mod simulator;
 
 use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::Invalid;
 
-/// The example that can be published and made as it is.
+/// The example that can be published and deployed as it is.
 const WEB_SHOP: &str = include_str!("../../../../examples/web-shop/template.yaml");
-/// The example that templates were designed by.
+/// The example from the design of templates.
 const DESIGN: &str = include_str!("tests/web-shop.yaml");
 
 /// A template with these resources.
@@ -27,7 +27,7 @@ fn with_resources(resources: &str) -> Template {
 fn map(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(map) => map,
-        other => panic!("{other} is no map"),
+        other => panic!("{other} is not a map"),
     }
 }
 
@@ -36,7 +36,7 @@ fn expanded(template: &Template, given: Value) -> Expanded {
 }
 
 #[test]
-fn the_example_can_be_read_and_planned() {
+fn example_is_parsed_and_planned() {
     let shop = parse("template.yaml", WEB_SHOP).unwrap();
     assert_eq!(shop.reference(), "web-shop@1.4.0");
     let expanded = expanded(&shop, json!({}));
@@ -50,14 +50,14 @@ fn the_example_can_be_read_and_planned() {
 }
 
 #[test]
-fn json_is_read_too() {
+fn json_is_parsed() {
     let json = r#"{"name": "t", "version": "1", "resources": [
         {"name": "a", "executor": "command", "with": {"url": "http://a/"}}]}"#;
     assert_eq!(parse("t.json", json).unwrap().resources[0].name, "a");
 }
 
 #[test]
-fn a_difference_is_named_by_names() {
+fn diff_is_by_name() {
     let from = parse("t", WEB_SHOP).unwrap();
     let mut to = from.clone();
     to.version = "2".to_owned();

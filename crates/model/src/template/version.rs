@@ -1,22 +1,25 @@
-//! Versions of templates, and their references: `name@version`.
+//! Template versions and references (`name@version`).
 
 use std::cmp::Ordering;
 
 use crate::{Invalid, name};
 
-/// Checks a version: 1 to 64 of letters, digits, `.`, `+` and `-`.
+/// Checks a version: 1 to 64 letters, digits, `.`, `+` and `-`.
 pub(super) fn check(field: &str, version: &str) -> Result<(), Invalid> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || ".+-".contains(c);
     if (1..=64).contains(&version.len()) && version.chars().all(allowed) {
         return Ok(());
     }
-    Err(Invalid::new(field, "a version has 1 to 64 of letters, digits, '.', '+' and '-'"))
+    Err(Invalid::new(
+        field,
+        "must have 1 to 64 characters out of letters, digits, '.', '+' and '-'",
+    ))
 }
 
-/// Reads `name@version`; `field` is what it is called in what is wrong.
+/// Parses `name@version`. Errors name the field `field`.
 pub fn parse_reference(field: &str, text: &str) -> Result<(String, String), Invalid> {
     let Some((template, version)) = text.split_once('@') else {
-        let detail = "must be a template and its version, like web-shop@1.4.0";
+        let detail = "must have the form name@version, like web-shop@1.4.0";
         return Err(Invalid::new(field, detail));
     };
     name::dns_label(field, template)?;
@@ -24,14 +27,14 @@ pub fn parse_reference(field: &str, text: &str) -> Result<(String, String), Inva
     Ok((template.to_owned(), version.to_owned()))
 }
 
-/// Which version is the newer one: 1.10.0 is after 1.9.0, and 1.0.0-rc.1 is before 1.0.0.
+/// Compares versions by precedence: 1.10.0 is newer than 1.9.0, and 1.0.0-rc.1 is older than 1.0.0.
 ///
-/// Only the same text is equal, so that a list has one order.
+/// A total order: only identical strings are equal.
 pub fn compare_versions(a: &str, b: &str) -> Ordering {
-    let (release_a, before_a) = split(a);
-    let (release_b, before_b) = split(b);
+    let (release_a, pre_a) = split(a);
+    let (release_b, pre_b) = split(b);
     parts(release_a, release_b)
-        .then_with(|| match (before_a, before_b) {
+        .then_with(|| match (pre_a, pre_b) {
             (None, None) => Ordering::Equal,
             (None, Some(_)) => Ordering::Greater,
             (Some(_), None) => Ordering::Less,
@@ -40,17 +43,17 @@ pub fn compare_versions(a: &str, b: &str) -> Ordering {
         .then_with(|| a.cmp(b))
 }
 
-/// The release, and what comes after its `-`; what comes after `+` does not count.
+/// The release and the pre-release after `-`; build metadata after `+` is ignored.
 fn split(version: &str) -> (&str, Option<&str>) {
     let version = version.split_once('+').map_or(version, |(before, _)| before);
     version.split_once('-').map_or((version, None), |(release, pre)| (release, Some(pre)))
 }
 
 fn parts(a: &str, b: &str) -> Ordering {
-    a.split('.').map(Part::of).cmp(b.split('.').map(Part::of))
+    a.split('.').map(Part::parse).cmp(b.split('.').map(Part::parse))
 }
 
-/// Numbers come before words, and are compared by their size, however long.
+/// An identifier of a version. Numbers come before words and compare by value, at any length.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Part<'a> {
     Number(usize, &'a str),
@@ -58,7 +61,7 @@ enum Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    fn of(text: &'a str) -> Self {
+    fn parse(text: &'a str) -> Self {
         if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
             return Part::Word(text);
         }
@@ -74,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_have_the_order_that_people_expect() {
+    fn versions_are_ordered_by_precedence() {
         let sorted = [
             "0.9",
             "1",
@@ -100,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn references_have_a_name_and_a_version() {
+    fn reference_needs_a_name_and_a_version() {
         let good = parse_reference("templates[0]", "web-shop@1.4.0+a").unwrap();
         assert_eq!(good, ("web-shop".to_owned(), "1.4.0+a".to_owned()));
         for bad in ["", "web-shop", "@1", "web-shop@", "Web@1", "web@1@2", "web@1 2"] {
@@ -111,7 +114,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_order_is_one(a in "[0-9a.+-]{0,8}", b in "[0-9a.+-]{0,8}", c in "[0-9a.+-]{0,8}") {
+        fn comparison_is_a_total_order(a in "[0-9a.+-]{0,8}", b in "[0-9a.+-]{0,8}", c in "[0-9a.+-]{0,8}") {
             prop_assert_eq!(compare_versions(&a, &b), compare_versions(&b, &a).reverse());
             prop_assert_eq!(compare_versions(&a, &b) == Ordering::Equal, a == b);
             let mut all = [a, b, c];

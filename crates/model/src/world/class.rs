@@ -1,67 +1,67 @@
-//! Classes: units with the same request and constraints wait in one line.
+//! Classes: units with the same request and constraints share one queue.
 //!
-//! When the first in a line can't be served, nobody behind it can: they ask for the same, rank
-//! lower, and see less room. That is what lets one look at the head stand for a million units.
+//! If the head of a class cannot be placed, no unit behind it can: they have the same request, a
+//! lower rank and see less free capacity. So examining the head stands for a million units.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::unit::{Rank, Target, Unit};
-use super::vector::Want;
+use super::vector::Amounts;
 use crate::{OrganizationId, Resources, Time, Xid};
 
-/// What the units of a class have in common.
+/// What all units of a class share.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub(super) organization: OrganizationId,
     pub(super) request: Resources,
     pub(super) target: Target,
     pub(super) selector: BTreeMap<String, String>,
-    /// The owner, if its replicas must be apart.
-    pub(super) apart: Option<Xid>,
+    /// The owner, if its replicas have anti-affinity.
+    pub(super) spread_owner: Option<Xid>,
 }
 
 impl Key {
-    pub(super) fn of(unit: &Unit) -> Self {
+    pub(super) fn new(unit: &Unit) -> Self {
         Self {
             organization: unit.organization,
             request: unit.request.clone(),
             target: unit.target,
             selector: unit.selector.clone(),
-            apart: unit.is_spread.then_some(unit.id.owner),
+            spread_owner: unit.is_spread.then_some(unit.id.owner),
         }
     }
 }
 
-/// A class's place in the queue of a pool.
+/// A pool that a class may use.
 #[derive(Debug, Clone)]
-pub(super) struct Seat {
+pub(super) struct CandidatePool {
     pub(super) pool: usize,
-    /// Which, while anybody waits.
-    pub(super) number: Option<usize>,
-    /// What it asks for there; nothing when it asks for kinds that the pool does not know.
-    pub(super) want: Option<Want>,
+    /// The entry in the pool's queue while the class has pending units.
+    pub(super) leaf: Option<usize>,
+    /// The request in the pool's columns; none if the pool lacks a requested kind.
+    pub(super) demand: Option<Amounts>,
 }
 
 /// A class.
 #[derive(Debug, Clone)]
 pub(super) struct Class {
     pub(super) key: Arc<Key>,
-    /// Who waits, without those whose room is being made.
-    pub(super) line: BTreeMap<Rank, usize>,
-    /// The pools that it may use, best first.
-    pub(super) seats: Vec<Seat>,
-    /// How its request reads in the pools that its units are on.
-    pub(super) reads: Vec<(usize, Want)>,
-    /// How many units are of this class.
+    /// Pending units, except those with a promised hold.
+    pub(super) pending: BTreeMap<Rank, usize>,
+    /// Candidate pools, best first.
+    pub(super) candidates: Vec<CandidatePool>,
+    /// The request in the columns of the pools that its units are on.
+    pub(super) resident_demands: Vec<(usize, Amounts)>,
+    /// Number of units, pending or not.
     pub(super) units: usize,
-    /// The head that all indexes know of.
-    pub(super) shown: Option<Rank>,
-    /// When the head has waited long enough for room to be kept for it.
+    /// The head as published to all indexes.
+    pub(super) published: Option<Rank>,
+    /// When the head becomes due for a reservation.
     pub(super) due: Option<Time>,
-    /// Would it preempt if its organization still might?
+    /// Could the head preempt if the budget of its organization allowed it?
     pub(super) is_over_budget: bool,
-    /// Does it fit no node even when empty? As of a version of the world's structure.
+    /// Cached result of [`super::World::never_fits`], with the structure version.
     pub(super) never: Option<(u64, bool)>,
 }
 
@@ -69,11 +69,11 @@ impl Class {
     pub(super) fn new(key: Arc<Key>) -> Self {
         Self {
             key,
-            line: BTreeMap::new(),
-            seats: Vec::new(),
-            reads: Vec::new(),
+            pending: BTreeMap::new(),
+            candidates: Vec::new(),
+            resident_demands: Vec::new(),
             units: 0,
-            shown: None,
+            published: None,
             due: None,
             is_over_budget: false,
             never: None,
@@ -81,11 +81,11 @@ impl Class {
     }
 
     pub(super) fn head(&self) -> Option<(Rank, usize)> {
-        self.line.first_key_value().map(|(rank, unit)| (*rank, *unit))
+        self.pending.first_key_value().map(|(rank, unit)| (*rank, *unit))
     }
 
-    /// What it asks for in a pool where it waits.
-    pub(super) fn want(&self, pool: usize) -> Option<&Want> {
-        self.seats.iter().find(|seat| seat.pool == pool).and_then(|seat| seat.want.as_ref())
+    /// The request in the columns of a candidate pool.
+    pub(super) fn demand(&self, pool: usize) -> Option<&Amounts> {
+        self.candidates.iter().find(|c| c.pool == pool).and_then(|c| c.demand.as_ref())
     }
 }

@@ -1,4 +1,4 @@
-//! Clusters and their nodes, as the world is told of them.
+//! Registers clusters and their nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,39 +7,39 @@ use super::unit::{Place, Spot};
 use super::{State, World};
 use crate::{ClusterId, OrganizationId, Resources};
 
-/// What a cluster without nodes calls its one node.
+/// Name of the only node of a cluster that declares none.
 const ONLY_NODE: &str = "main";
 
 /// A cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cluster {
-    /// Its id.
+    /// The id.
     pub id: ClusterId,
-    /// Who owns it; nobody when it is shared by all.
+    /// The owning organization; none for a shared cluster.
     pub owner: Option<OrganizationId>,
-    /// Does it take units?
+    /// Does it accept units?
     pub is_ready: bool,
-    /// Its labels; all its nodes have them.
+    /// Labels that apply to all its nodes.
     pub labels: BTreeMap<String, String>,
-    /// What it is made of.
+    /// Its nodes.
     pub nodes: Vec<Node>,
 }
 
 /// A node of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    /// Its name, unique in its cluster.
+    /// The name, unique in the cluster.
     pub name: String,
-    /// What it has.
+    /// Total capacity.
     pub capacity: Resources,
-    /// What was taken of it by hand.
-    pub taken: Resources,
-    /// Its own labels; they win over its cluster's.
+    /// Capacity that was reserved manually.
+    pub manually_reserved: Resources,
+    /// Its labels, which override those of the cluster.
     pub labels: BTreeMap<String, String>,
 }
 
 impl Cluster {
-    /// A cluster that is one node.
+    /// A cluster with one node.
     pub fn single(
         id: ClusterId,
         owner: Option<OrganizationId>,
@@ -47,37 +47,37 @@ impl Cluster {
         taken: Resources,
     ) -> Self {
         let (name, labels) = (ONLY_NODE.to_owned(), BTreeMap::new());
-        let nodes = vec![Node { name, capacity, taken, labels: labels.clone() }];
+        let nodes = vec![Node { name, capacity, manually_reserved: taken, labels: labels.clone() }];
         Self { id, owner, is_ready: true, labels, nodes }
     }
 }
 
-/// A cluster, inside.
+/// A registered cluster.
 #[derive(Debug, Clone)]
-pub(super) struct Site {
+pub(super) struct ClusterEntry {
     pub(super) owner: Option<OrganizationId>,
     pub(super) pool: usize,
     pub(super) nodes: BTreeMap<Arc<str>, usize>,
 }
 
 impl World {
-    /// Says what a cluster is like now. Nodes that are no longer named are gone.
+    /// Registers or updates a cluster. Nodes that are no longer listed are removed.
     pub fn set_cluster(&mut self, cluster: Cluster) {
-        let known = self.sites.get(&cluster.id);
-        if known.is_some_and(|site| site.owner != cluster.owner) {
+        let existing = self.clusters.get(&cluster.id);
+        if existing.is_some_and(|entry| entry.owner != cluster.owner) {
             self.remove_cluster(cluster.id);
         }
-        let is_new = !self.sites.contains_key(&cluster.id);
+        let is_new = !self.clusters.contains_key(&cluster.id);
         let pool = self.ensure_pool(cluster.owner);
-        let site = Site { owner: cluster.owner, pool, nodes: BTreeMap::new() };
-        self.sites.entry(cluster.id).or_insert(site);
+        let entry = ClusterEntry { owner: cluster.owner, pool, nodes: BTreeMap::new() };
+        self.clusters.entry(cluster.id).or_insert(entry);
         if is_new {
             let pinned = self.pinned.get(&cluster.id).cloned().unwrap_or_default();
             for class in pinned {
-                self.seat(class);
+                self.join_pools(class);
             }
         }
-        self.forget_nodes(&cluster);
+        self.remove_unlisted_nodes(&cluster);
         for node in cluster.nodes {
             let mut labels = cluster.labels.clone();
             labels.extend(node.labels.clone());
@@ -85,17 +85,17 @@ impl World {
         }
     }
 
-    /// A cluster is gone. What was on it stays known until it is said to be gone, too.
+    /// Removes a cluster. Its units remain until they are removed, too.
     pub fn remove_cluster(&mut self, id: ClusterId) {
-        let Some(site) = self.sites.get(&id) else { return };
+        let Some(entry) = self.clusters.get(&id) else { return };
         let (pool, slots): (usize, Vec<usize>) =
-            (site.pool, site.nodes.values().copied().collect());
+            (entry.pool, entry.nodes.values().copied().collect());
         for slot in slots {
             self.remove_node(Spot { pool, slot });
         }
-        self.sites.remove(&id);
+        self.clusters.remove(&id);
         for class in self.pinned.get(&id).cloned().unwrap_or_default() {
-            self.unseat(class);
+            self.leave_pools(class);
         }
     }
 
@@ -107,15 +107,15 @@ impl World {
         })
     }
 
-    fn forget_nodes(&mut self, cluster: &Cluster) {
+    fn remove_unlisted_nodes(&mut self, cluster: &Cluster) {
         let named: BTreeSet<&str> = cluster.nodes.iter().map(|node| node.name.as_str()).collect();
-        let Some(site) = self.sites.get_mut(&cluster.id) else { return };
-        let pool = site.pool;
-        let (kept, gone) = std::mem::take(&mut site.nodes)
+        let Some(entry) = self.clusters.get_mut(&cluster.id) else { return };
+        let pool = entry.pool;
+        let (listed, unlisted) = std::mem::take(&mut entry.nodes)
             .into_iter()
             .partition(|(name, _)| named.contains(&**name));
-        site.nodes = kept;
-        for slot in gone.into_values() {
+        entry.nodes = listed;
+        for slot in unlisted.into_values() {
             self.remove_node(Spot { pool, slot });
         }
     }
@@ -128,60 +128,61 @@ impl World {
         node: &Node,
         labels: BTreeMap<String, String>,
     ) {
-        let Some(site) = self.sites.get_mut(&cluster) else { return };
-        let known = site.nodes.get(node.name.as_str()).copied();
-        let slot = known.unwrap_or_else(|| {
+        let Some(entry) = self.clusters.get_mut(&cluster) else { return };
+        let existing = entry.nodes.get(node.name.as_str()).copied();
+        let slot = existing.unwrap_or_else(|| {
             let name: Arc<str> = node.name.as_str().into();
             let slot = self.pools[pool].add_node(cluster, name.clone());
-            site.nodes.insert(name, slot);
+            entry.nodes.insert(name, slot);
             slot
         });
-        let here = Spot { pool, slot };
+        let target = Spot { pool, slot };
         let inside = &mut self.pools[pool];
-        let (has, taken) = (inside.learn(&node.capacity), inside.learn(&node.taken));
-        let was = inside.was(slot);
-        let mut is_other = inside.set_capacity(slot, &has, &taken) || known.is_none();
+        let (has, taken) = (inside.intern(&node.capacity), inside.intern(&node.manually_reserved));
+        let before = inside.snapshot(slot);
+        let mut is_changed = inside.set_capacity(slot, &has, &taken) || existing.is_none();
         let inner = &mut inside.nodes[slot];
-        is_other |= inner.is_open != is_open || inner.labels != labels;
+        is_changed |= inner.is_open != is_open || inner.labels != labels;
         (inner.labels, inner.is_open) = (labels, is_open);
         inside.arrange(slot);
-        self.check_holds(here);
-        if known.is_none() {
-            self.bring_home(here);
+        self.check_holds(target);
+        if existing.is_none() {
+            self.adopt_units(target);
         }
         self.pools[pool].refresh(slot);
-        self.touch(here);
+        self.touch(target);
         self.check_stale(pool);
-        if is_other {
-            self.restructured(pool);
-            self.check_loss(here, &was);
+        if is_changed {
+            self.handle_restructured(pool);
+            self.handle_degraded(target, &before);
         }
     }
 
-    /// Room that is kept on a node that its holder can't use is of no use to anybody.
+    /// Revokes holds on a node that their units can no longer use.
     fn check_holds(&mut self, spot: Spot) {
         let holds = &self.pools[spot.pool].nodes[spot.slot].holds;
         let holders: Vec<usize> = holds.iter().map(|hold| hold.unit).collect();
         for unit in holders {
             let class = self.entries[unit].class;
-            let usable = self.classes[class].want(spot.pool).is_some_and(|want| {
-                self.pools[spot.pool].nodes[spot.slot].is_open && self.could_fit(class, spot, want)
+            let usable = self.classes[class].demand(spot.pool).is_some_and(|demand| {
+                self.pools[spot.pool].nodes[spot.slot].is_open
+                    && self.fits_empty(class, spot, demand)
             });
             if !usable {
-                self.back_in_line(unit);
+                self.revoke_hold(unit);
             }
         }
     }
 
     pub(super) fn check_stale(&mut self, pool: usize) {
         if self.pools[pool].is_stale {
-            self.stale.insert(pool);
+            self.stale_pools.insert(pool);
         }
     }
 
-    /// Those who were said to be on a node before it was known are on it.
-    fn bring_home(&mut self, spot: Spot) {
-        for unit in self.homeless.remove(&self.place(spot)).unwrap_or_default() {
+    /// Assigns the units that were placed on a node before it was registered.
+    fn adopt_units(&mut self, spot: Spot) {
+        for unit in self.unassigned.remove(&self.place(spot)).unwrap_or_default() {
             let by = match &self.entries[unit].state {
                 State::Stopping { by, .. } => Some(*by),
                 _ => None,
@@ -191,7 +192,7 @@ impl World {
             else {
                 continue;
             };
-            self.settle_on(unit, place, started);
+            self.assign(unit, place, started);
             if let Some(by) = by {
                 self.stop(unit, by);
             }
@@ -201,30 +202,30 @@ impl World {
     fn remove_node(&mut self, spot: Spot) {
         let place = self.place(spot);
         let node = &self.pools[spot.pool].nodes[spot.slot];
-        let waiting: Vec<usize> = node.holds.iter().map(|hold| hold.unit).collect();
-        let stopping = node.leaving.iter().map(|(unit, _)| *unit);
-        let on: Vec<usize> = node.residents.iter().map(|r| r.unit).chain(stopping).collect();
-        for unit in waiting {
-            self.back_in_line(unit);
+        let holders: Vec<usize> = node.holds.iter().map(|hold| hold.unit).collect();
+        let stopping = node.stopping.iter().map(|(unit, _)| *unit);
+        let placed: Vec<usize> = node.residents.iter().map(|r| r.unit).chain(stopping).collect();
+        for unit in holders {
+            self.revoke_hold(unit);
         }
-        for unit in on {
-            self.leave_home(unit, &place);
+        for unit in placed {
+            self.detach(unit, &place);
         }
-        let was = self.pools[spot.pool].was(spot.slot);
+        let before = self.pools[spot.pool].snapshot(spot.slot);
         self.pools[spot.pool].remove_node(spot.slot);
-        self.agenda.forget(spot);
+        self.work.remove(spot);
         self.check_stale(spot.pool);
-        self.restructured(spot.pool);
-        self.check_loss(spot, &was);
+        self.handle_restructured(spot.pool);
+        self.handle_degraded(spot, &before);
     }
 
-    fn leave_home(&mut self, unit: usize, place: &Place) {
+    fn detach(&mut self, unit: usize, place: &Place) {
         self.vacate(unit);
         if let State::Placed { spot, .. } | State::Stopping { spot, .. } =
             &mut self.entries[unit].state
         {
             *spot = None;
         }
-        self.homeless.entry(place.clone()).or_default().insert(unit);
+        self.unassigned.entry(place.clone()).or_default().insert(unit);
     }
 }

@@ -1,4 +1,4 @@
-//! What was decided, as plain data.
+//! Scheduling decisions as plain data.
 
 use std::fmt;
 
@@ -6,115 +6,116 @@ use serde::Serialize;
 
 use super::unit::{Place, UnitId};
 
-/// What to do now.
+/// The outcome of a scheduling round.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Decisions {
-    /// These get their capacity, in this order.
+    /// Units to start, in this order.
     pub starts: Vec<Start>,
-    /// These yield.
+    /// Units to preempt.
     pub preemptions: Vec<Preemption>,
-    /// Room is kept for these from now on.
+    /// New reservations.
     pub reservations: Vec<Reservation>,
-    /// For these the reason to wait is new.
-    pub waits: Vec<Waiting>,
-    /// Is there nothing left to decide? Otherwise the bound was reached: decide again.
+    /// Pending units whose reason changed.
+    pub pending: Vec<PendingUnit>,
+    /// False if the step limit was reached: decide again.
     pub is_complete: bool,
-    /// How many steps it took.
+    /// Number of steps taken.
     pub steps: usize,
 }
 
 impl Decisions {
-    /// Is there nothing to carry out?
+    /// Is there nothing to execute?
     pub fn is_empty(&self) -> bool {
         self.starts.is_empty() && self.preemptions.is_empty() && self.reservations.is_empty()
     }
 }
 
-/// A unit that gets its capacity.
+/// A unit that starts on a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Start {
-    /// Who.
+    /// The unit.
     pub unit: UnitId,
-    /// Where.
+    /// The node.
     pub place: Place,
-    /// Whom it overtook, if anybody ranks before it and waits who could use that node.
+    /// Set if a pending unit of better rank could use the node when empty.
     pub backfill: Option<Backfill>,
 }
 
-/// Why somebody may start before one that ranks higher.
+/// Why a unit starts before a pending one of better rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Backfill {
-    /// The first of those who were overtaken.
+    /// The best-ranked unit that was overtaken.
     pub ahead: UnitId,
-    /// Why it did not get the node.
-    pub why: Why,
+    /// Why that unit did not get the node.
+    pub why: BackfillReason,
 }
 
-/// Why somebody did not get a node that somebody behind it got.
+/// Why a unit did not get a node that a lower-ranked one got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Why {
-    /// It asks for more than there was room for.
+pub enum BackfillReason {
+    /// Its request exceeds the free capacity.
     DoesNotFit,
-    /// Room is being made for it elsewhere, or here in addition.
+    /// Capacity is being freed for it, on this node or another.
     Promised,
 }
 
-/// A unit that yields.
+/// A unit that is preempted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Preemption {
-    /// Who yields.
+    /// The preemption victim.
     pub victim: UnitId,
-    /// To whom.
+    /// The unit it is preempted by.
     pub by: UnitId,
-    /// Where.
+    /// The node.
     pub place: Place,
 }
 
-/// Room that is kept for a unit that waits.
+/// Capacity reserved for a pending unit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Reservation {
-    /// For whom.
+    /// The unit.
     pub unit: UnitId,
-    /// Where.
+    /// The node.
     pub place: Place,
-    /// Will all of it be there as soon as those who are stopping have stopped?
+    /// Is the capacity complete once the stopping units have stopped?
     pub is_promised: bool,
 }
 
-/// A unit that waits, and why.
+/// A pending unit and why it is pending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Waiting {
-    /// Who.
+pub struct PendingUnit {
+    /// The unit.
     pub unit: UnitId,
-    /// Why.
-    pub wait: Wait,
+    /// The reason.
+    pub reason: PendingReason,
 }
 
-/// Why a unit waits, without numbers: those change with every breath, see [`super::World::explain`].
+/// Why a unit is pending. Carries no numbers, which change constantly: see
+/// [`super::World::explain`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Wait {
-    /// No node that it may use is large enough, even when empty.
+pub enum PendingReason {
+    /// No usable node is large enough, even when empty.
     Never,
-    /// There is too little room now, and nobody lower whose place would do.
+    /// Free capacity is insufficient and preemption does not help.
     Short,
-    /// Others who ask for the same are before it.
+    /// Units with the same request are ahead in the queue.
     Behind,
-    /// Its organization has displaced as many as it may in an hour.
+    /// The preemption budget of its organization is used up.
     Budget,
-    /// Others are stopping to make room for it.
+    /// Preemption victims are stopping.
     Yielding,
 }
 
-impl fmt::Display for Wait {
+impl fmt::Display for PendingReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Wait::Never => "no node that it may use is large enough, even when empty",
-            Wait::Short => "waits for room",
-            Wait::Behind => "waits behind others who ask for the same",
-            Wait::Budget => "could displace lower priorities, but its organization has done so as often as it may in an hour",
-            Wait::Yielding => "waits for lower priorities to stop",
+            PendingReason::Never => "no usable node is large enough, even when empty",
+            PendingReason::Short => "waiting for capacity",
+            PendingReason::Behind => "waiting behind units with the same request",
+            PendingReason::Budget => "preemption budget of the organization is used up",
+            PendingReason::Yielding => "waiting for preemption victims to stop",
         })
     }
 }

@@ -1,4 +1,4 @@
-//! One node: who is on it, who is on the way out, and for whom room is kept.
+//! One node: its residents, stopping units and holds.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -6,33 +6,33 @@ use std::sync::Arc;
 
 use super::order::{NOWHERE, Sort};
 use super::unit::{Rank, UnitId};
-use super::vector::Want;
+use super::vector::Amounts;
 use crate::{ClusterId, Time};
 
-/// Somebody on a node who may be asked to yield. In order: who hurts least comes first.
+/// A unit on a node that may be preempted. The cheapest victim sorts first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Resident {
     pub(super) priority: i64,
     pub(super) started: Reverse<Time>,
     pub(super) id: UnitId,
     pub(super) unit: usize,
-    pub(super) want: Want,
+    pub(super) demand: Amounts,
 }
 
-/// What all residents of one priority hold together.
+/// Capacity used by all residents of one priority.
 #[derive(Debug, Clone)]
 pub(super) struct Level {
     pub(super) priority: i64,
-    pub(super) held: Vec<i64>,
+    pub(super) used: Vec<i64>,
     residents: usize,
 }
 
-/// Room that is kept for somebody who waits, against all who rank behind.
+/// Capacity held for a pending unit against all lower ranks.
 #[derive(Debug, Clone)]
 pub(super) struct Hold {
     pub(super) rank: Rank,
     pub(super) unit: usize,
-    pub(super) want: Want,
+    pub(super) demand: Amounts,
 }
 
 /// A node.
@@ -40,17 +40,17 @@ pub(super) struct Hold {
 pub(super) struct Node {
     pub(super) cluster: ClusterId,
     pub(super) name: Arc<str>,
-    /// Its own labels over its cluster's.
+    /// Its labels, merged over those of the cluster.
     pub(super) labels: BTreeMap<String, String>,
-    /// Does it take units: is it there, and its cluster ready?
+    /// Does it accept units: is it registered, and its cluster ready?
     pub(super) is_open: bool,
     pub(super) residents: Vec<Resident>,
     pub(super) levels: Vec<Level>,
-    /// Those who are stopping, as units.
-    pub(super) leaving: Vec<(usize, Want)>,
-    /// By rank.
+    /// Stopping units with their requests.
+    pub(super) stopping: Vec<(usize, Amounts)>,
+    /// Holds by rank.
     pub(super) holds: Vec<Hold>,
-    /// Where it belongs in these orders, once it is in them.
+    /// Sort key in the orders, once it is part of them.
     pub(super) sort: Option<Sort>,
     /// Its positions in the pool's order and in its cluster's.
     pub(super) positions: [usize; 2],
@@ -67,7 +67,7 @@ impl Node {
             is_open: false,
             residents: Vec::new(),
             levels: Vec::new(),
-            leaving: Vec::new(),
+            stopping: Vec::new(),
             holds: Vec::new(),
             sort: None,
             positions: [NOWHERE; 2],
@@ -79,31 +79,36 @@ impl Node {
         selector.iter().all(|(key, value)| self.labels.get(key) == Some(value))
     }
 
-    /// Who would hurt least to lose; what [`super::pool::Group::yielding`] is ordered by.
+    /// The cheapest victim, which [`super::pool::Group::by_loss`] is ordered by.
     pub(super) fn cheapest(&self) -> Option<(i64, Reverse<Time>)> {
         self.residents.first().map(|first| (first.priority, first.started))
     }
 
-    pub(super) fn join(&mut self, resident: Resident) {
+    pub(super) fn add_resident(&mut self, resident: Resident) {
         let at = self.levels.partition_point(|level| level.priority < resident.priority);
         if self.levels.get(at).is_none_or(|level| level.priority != resident.priority) {
-            let new = Level { priority: resident.priority, held: Vec::new(), residents: 0 };
+            let new = Level { priority: resident.priority, used: Vec::new(), residents: 0 };
             self.levels.insert(at, new);
         }
-        self.levels[at].count(&resident.want, 1);
+        self.levels[at].count(&resident.demand, 1);
         self.levels[at].residents += 1;
         let at = self.residents.partition_point(|other| *other < resident);
         self.residents.insert(at, resident);
     }
 
-    /// Removes a resident; it must be one.
-    pub(super) fn part(&mut self, id: UnitId, priority: i64, started: Time) -> Option<Resident> {
+    /// Removes a resident.
+    pub(super) fn remove_resident(
+        &mut self,
+        id: UnitId,
+        priority: i64,
+        started: Time,
+    ) -> Option<Resident> {
         let key = (priority, Reverse(started), id);
         let at =
             self.residents.binary_search_by_key(&key, |r| (r.priority, r.started, r.id)).ok()?;
         let resident = self.residents.remove(at);
         let at = self.levels.partition_point(|level| level.priority < priority);
-        self.levels[at].count(&resident.want, -1);
+        self.levels[at].count(&resident.demand, -1);
         self.levels[at].residents -= 1;
         if self.levels[at].residents == 0 {
             self.levels.remove(at);
@@ -111,32 +116,32 @@ impl Node {
         Some(resident)
     }
 
-    /// How much of a column those below `priority` hold.
-    pub(super) fn held_below(&self, priority: i64, column: usize) -> i64 {
+    /// How much of a column residents below `priority` use.
+    pub(super) fn used_below(&self, priority: i64, column: usize) -> i64 {
         let below = self.levels.iter().take_while(|level| level.priority < priority);
-        let held = below.map(|level| level.held.get(column).copied().unwrap_or(0));
+        let held = below.map(|level| level.used.get(column).copied().unwrap_or(0));
         held.fold(0, i64::saturating_add)
     }
 
-    /// How much of a column is kept for those who rank before `rank`.
-    pub(super) fn held_for(&self, rank: &Rank, column: usize) -> i64 {
+    /// How much of a column is held for ranks before `rank`.
+    pub(super) fn held_ahead(&self, rank: &Rank, column: usize) -> i64 {
         let ahead = self.holds.iter().take_while(|hold| hold.rank < *rank);
-        ahead.map(|hold| amount(&hold.want, column)).fold(0, i64::saturating_add)
+        ahead.map(|hold| amount(&hold.demand, column)).fold(0, i64::saturating_add)
     }
 }
 
 impl Level {
-    fn count(&mut self, want: &[(usize, i64)], sign: i64) {
-        for &(column, amount) in want {
-            if self.held.len() <= column {
-                self.held.resize(column + 1, 0);
+    fn count(&mut self, demand: &[(usize, i64)], sign: i64) {
+        for &(column, amount) in demand {
+            if self.used.len() <= column {
+                self.used.resize(column + 1, 0);
             }
-            self.held[column] = self.held[column].wrapping_add(sign * amount);
+            self.used[column] = self.used[column].wrapping_add(sign * amount);
         }
     }
 }
 
-/// What is asked of one column.
-pub(super) fn amount(want: &[(usize, i64)], column: usize) -> i64 {
-    want.iter().find(|(k, _)| *k == column).map_or(0, |(_, amount)| *amount)
+/// The requested amount of one column.
+pub(super) fn amount(demand: &[(usize, i64)], column: usize) -> i64 {
+    demand.iter().find(|(k, _)| *k == column).map_or(0, |(_, amount)| *amount)
 }

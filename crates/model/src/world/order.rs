@@ -1,8 +1,8 @@
-//! The order in which nodes are tried, kept in an array with gaps, so that one node can come, go
-//! or change without the others being moved: a tree over positions stays as it is.
+//! The order in which nodes are tried, stored in an array with gaps (a packed-memory array), so
+//! that adding, removing or changing one node leaves the positions of the others unchanged.
 //!
-//! When a gap is used up, the nodes around it are spread anew, over the smallest stretch that is
-//! empty enough; the longer the stretch, the emptier it must be, which makes long ones rare.
+//! When a gap is used up, the nodes around it are redistributed over the smallest window that has
+//! enough gaps; larger windows need a larger share of gaps, which makes them rare.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -10,37 +10,37 @@ use std::sync::Arc;
 
 use crate::ClusterId;
 
-/// Where a node belongs. Fields are compared top to bottom and the lowest is tried first.
+/// Sort key of a node. Fields are compared top to bottom and the lowest is tried first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Sort {
-    /// How rare the rarest kind is that it has: what is scarce is tried last.
+    /// Rarity of its rarest resource kind: nodes with scarce kinds are tried last.
     pub(super) rarity: usize,
-    /// How large it is, as the sum of the logarithms of what it has: small ones first.
+    /// Size as the sum of the logarithms of its capacity: small nodes first.
     pub(super) size: u64,
-    /// Last resort, and what makes two runs agree.
+    /// Tie-breaker that makes runs deterministic.
     pub(super) cluster: ClusterId,
-    /// The same.
+    /// Tie-breaker within the cluster.
     pub(super) name: Arc<str>,
 }
 
-/// A position without a node, and the position of a node that has none.
+/// Marks a position without a node and a node without a position.
 pub(super) const NOWHERE: usize = usize::MAX;
 
 /// Nodes in order, with gaps.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Order {
     cells: Vec<usize>,
-    /// Slot and position.
+    /// Slot and position by sort key.
     at: BTreeMap<Sort, (usize, usize)>,
 }
 
 impl Order {
-    /// How many nodes there are.
+    /// Number of nodes.
     pub(super) fn len(&self) -> usize {
         self.at.len()
     }
 
-    /// How many positions there are.
+    /// Number of positions, including gaps.
     pub(super) fn positions(&self) -> usize {
         self.cells.len()
     }
@@ -62,19 +62,19 @@ impl Order {
         Some(*slot)
     }
 
-    /// Nodes near to where one belongs: those just before and after.
+    /// The `count` nodes before a sort key and the `count` from it on.
     pub(super) fn near(&self, sort: &Sort, count: usize) -> impl Iterator<Item = usize> {
         let before = self.at.range(..sort).rev().take(count);
         let after = self.at.range(sort..).take(count);
         before.chain(after).map(|(_, (slot, _))| *slot)
     }
 
-    /// Adds a node that gets its position at the next [`Order::spread`].
+    /// Adds a node, which gets its position at the next [`Order::spread`].
     pub(super) fn add(&mut self, sort: Sort, slot: usize) {
         self.at.insert(sort, (slot, NOWHERE));
     }
 
-    /// Spreads all nodes evenly, with as many gaps as nodes at least.
+    /// Distributes all nodes evenly, with at least as many gaps as nodes.
     pub(super) fn spread(&mut self) {
         let count = self.at.len();
         let positions = if count > 1 { (2 * count).next_power_of_two() } else { count };
@@ -85,7 +85,7 @@ impl Order {
         }
     }
 
-    /// Takes a node out; tells where it was.
+    /// Removes a node and returns its position.
     pub(super) fn remove(&mut self, sort: &Sort) -> Option<usize> {
         let (_, position) = self.at.remove(sort)?;
         if let Some(cell) = self.cells.get_mut(position) {
@@ -94,8 +94,8 @@ impl Order {
         Some(position)
     }
 
-    /// Puts a node where it belongs. Tells which positions may have changed; none if there are too
-    /// few, and all must be [spread](Order::spread) anew.
+    /// Inserts a node and returns the positions that may have changed; none if present are too few
+    /// gaps and all nodes must be [redistributed](Order::spread).
     pub(super) fn insert(&mut self, sort: &Sort, slot: usize) -> Option<Range<usize>> {
         let before = self.at.range(..sort).next_back().map(|(_, (_, position))| *position);
         let after = self.at.range(sort..).next().map(|(_, (_, position))| *position);
@@ -105,23 +105,23 @@ impl Order {
         let near = before.or(after).filter(|_| has_gaps)?;
         if !free.is_empty() {
             let position = usize::midpoint(free.start, free.end - 1);
-            self.seat(sort, position);
+            self.put(sort, position);
             return Some(position..position + 1);
         }
-        let stretch = self.stretch(near)?;
-        self.spread_in(&stretch, sort);
-        Some(stretch)
+        let window = self.window(near)?;
+        self.spread_window(&window, sort);
+        Some(window)
     }
 
-    fn seat(&mut self, sort: &Sort, position: usize) {
+    fn put(&mut self, sort: &Sort, position: usize) {
         if let Some((slot, at)) = self.at.get_mut(sort) {
             *at = position;
             self.cells[position] = *slot;
         }
     }
 
-    /// The shortest stretch around a position that is empty enough for one more.
-    fn stretch(&self, near: usize) -> Option<Range<usize>> {
+    /// The smallest window around a position with enough gaps for one more node.
+    fn window(&self, near: usize) -> Option<Range<usize>> {
         let levels = self.cells.len().ilog2() as usize;
         (1..=levels).find_map(|level| {
             let length = 1 << level;
@@ -133,18 +133,18 @@ impl Order {
         })
     }
 
-    /// Spreads those in a stretch, and one more, evenly.
-    fn spread_in(&mut self, stretch: &Range<usize>, new: &Sort) {
-        let is_inside = |entry: &(&Sort, &(usize, usize))| stretch.contains(&entry.1.1);
+    /// Distributes the nodes of a window and a new one evenly.
+    fn spread_window(&mut self, window: &Range<usize>, new: &Sort) {
+        let is_inside = |entry: &(&Sort, &(usize, usize))| window.contains(&entry.1.1);
         let before = self.at.range(..new).rev().take_while(is_inside);
         let mut sorts: Vec<Sort> = before.map(|(sort, _)| sort.clone()).collect();
         sorts.reverse();
         sorts.push(new.clone());
         let after = self.at.range(new..).skip(1).take_while(is_inside);
         sorts.extend(after.map(|(sort, _)| sort.clone()));
-        self.cells[stretch.clone()].fill(NOWHERE);
+        self.cells[window.clone()].fill(NOWHERE);
         for (i, sort) in sorts.iter().enumerate() {
-            self.seat(sort, stretch.start + i * stretch.len() / sorts.len());
+            self.put(sort, window.start + i * window.len() / sorts.len());
         }
     }
 }
@@ -163,23 +163,23 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nodes_come_and_go_and_stay_in_order(
+        fn inserts_and_removals_preserve_the_order(
             first in prop::collection::btree_set(0u32..64, 0..20),
             changes in prop::collection::vec(0u32..64, 0..200),
         ) {
             let mut order = Order::default();
-            let mut there = first.clone();
+            let mut present = first.clone();
             for &n in &first {
                 order.add(sort(n), n as usize);
             }
             order.spread();
             for n in changes {
                 let cells = order.cells.clone();
-                let moved = if there.remove(&n) {
-                    let position = order.remove(&sort(n)).expect("it was there");
+                let moved = if present.remove(&n) {
+                    let position = order.remove(&sort(n)).expect("is present");
                     Some(position..position + 1)
                 } else {
-                    there.insert(n);
+                    present.insert(n);
                     order.insert(&sort(n), n as usize)
                 };
                 if let Some(moved) = moved {
@@ -190,7 +190,7 @@ mod tests {
                     order.spread();
                 }
                 let slots: Vec<u32> = order.iter().map(|(_, s)| u32::try_from(s).unwrap()).collect();
-                prop_assert_eq!(&slots, &there.iter().copied().collect::<Vec<_>>());
+                prop_assert_eq!(&slots, &present.iter().copied().collect::<Vec<_>>());
                 prop_assert!(order.at.values().all(|(slot, p)| order.cells[*p] == *slot));
             }
         }

@@ -1,6 +1,6 @@
-//! The nodes of one owner with the indexes that find the right one among thousands.
+//! The nodes of one owner, with indexes that find a fitting node among thousands.
 //!
-//! A pool has its own resource kinds, so that what one organization invents costs nobody else.
+//! Each pool has its own resource kinds, so custom kinds of one organization cost no other pool.
 
 mod arrange;
 #[cfg(test)]
@@ -16,93 +16,92 @@ use super::order::{Order, Sort};
 use super::queue::Queue;
 use super::tree::{CLOSED, Tree};
 use super::unit::{Rank, UnitId};
-use super::vector::{Kinds, Rows, Want};
+use super::vector::{Amounts, Kinds, Rows};
 use crate::{ClusterId, Time};
 
 /// Nodes that are searched together: a whole pool, or one cluster.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Group {
-    /// Which node is where; what is scarce comes last, so that first fit keeps it.
+    /// Nodes in search order; scarce kinds come last, so that first fit preserves them.
     pub(super) order: Order,
-    /// What is free and kept for nobody.
+    /// Free capacity that is not held.
     pub(super) open: Tree,
-    /// The same once everybody who stops has stopped.
-    pub(super) coming: Tree,
-    /// Nodes by who on them would hurt least to lose.
-    pub(super) yielding: BTreeSet<(i64, Reverse<Time>, usize)>,
+    /// The same, counting the capacity of stopping units as free.
+    pub(super) future: Tree,
+    /// Nodes by their cheapest preemption victim.
+    pub(super) by_loss: BTreeSet<(i64, Reverse<Time>, usize)>,
 }
 
-/// The nodes of one organization, or those that all share.
+/// The nodes of one organization, or all shared nodes.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pool {
     pub(super) kinds: Kinds,
     pub(super) nodes: Vec<Node>,
-    /// Slots whose node is gone.
+    /// Slots without a node.
     vacant: Vec<usize>,
-    /// The first is the whole pool, the others are clusters.
+    /// The first is the whole pool, the others are its clusters.
     pub(super) groups: Vec<Group>,
     group_of: HashMap<ClusterId, usize>,
     capacity: Rows,
-    taken: Rows,
+    manual: Rows,
     used: Rows,
     stopping: Rows,
-    kept: Rows,
+    held: Rows,
     pub(super) queue: Queue,
-    /// All holds by rank: whose, and where.
+    /// All holds by rank: unit and slot.
     pub(super) holds: BTreeMap<Rank, (usize, usize)>,
-    /// The holds that wait for capacity to be freed, by rank.
+    /// Holds of long-pending units that still lack capacity, by rank.
     pub(super) aged: BTreeMap<Rank, usize>,
-    /// Heads that have waited long enough for such a hold and have none, with their classes.
-    pub(super) wanting: BTreeMap<Rank, usize>,
-    /// Those who may use this pool and whose room is being made, here or in another pool.
+    /// Heads that are due for such a hold and have none, with their classes.
+    pub(super) due_heads: BTreeMap<Rank, usize>,
+    /// Units that may use this pool and have a promised hold, here or in another pool.
     pub(super) promised: BTreeMap<Rank, usize>,
-    /// Classes that ask for kinds that the pool has never heard of.
-    pub(super) puzzled: BTreeSet<usize>,
-    /// Classes whose heads have waited long enough and would want room here, were there a node for
-    /// them.
+    /// Classes that request kinds that no node of the pool has.
+    pub(super) unresolved: BTreeSet<usize>,
+    /// Classes whose heads are due for a hold and would prefer this pool if a node fitted them.
     pub(super) overdue: BTreeSet<usize>,
-    /// How many nodes have something of each kind.
-    owners: Vec<usize>,
-    /// How rare each kind is, as the orders know it.
+    /// Number of nodes with capacity of each kind.
+    nodes_with_kind: Vec<usize>,
+    /// Rarity of each kind, as of the last rebuild.
     rarities: Vec<usize>,
-    /// Must the orders be computed anew?
+    /// Must the orders and indexes be rebuilt?
     pub(super) is_stale: bool,
-    /// What can be had of each node of the pool by displacing all below a priority, for the
-    /// priorities that asked last. Only ever a shortcut.
-    reach: Vec<Reach>,
-    /// Positions that changed lately, for those trees to catch up.
+    /// Indexes of what each node has after preempting all below a priority, for the priorities
+    /// that were queried last. A cache.
+    preemption_indexes: Vec<PreemptionIndex>,
+    /// Recently changed positions, which these indexes have yet to apply.
     changed: Vec<usize>,
     scratch: [Vec<i64>; 2],
 }
 
-/// What a node was like before it changed.
+/// A node before a change.
 #[derive(Debug)]
-pub(super) struct Was {
+pub(super) struct Snapshot {
     sort: Option<Sort>,
     labels: BTreeMap<String, String>,
     pub(super) is_open: bool,
     capacity: Vec<i64>,
 }
 
-/// How many nodes on both sides are near.
-const NEAR: usize = 16;
+/// Number of neighbours on each side that are searched for an equivalent node.
+const NEIGHBOURS: usize = 16;
 
-/// What can be had of each node by displacing all below a priority, as of some change.
+/// What each node has after preempting all below a priority, as of some change.
 #[derive(Debug, Clone)]
-struct Reach {
+struct PreemptionIndex {
     priority: i64,
     tree: Tree,
-    /// How many of the pool's changes it knows.
-    seen: usize,
+    /// Number of the pool's changes that were applied.
+    applied: usize,
 }
 
-/// For how many priorities such trees are kept.
-const REACHES: usize = if cfg!(test) { 2 } else { 16 };
-/// How many changes a tree may be behind before it is given up.
-const BEHIND: usize = if cfg!(test) { 8 } else { 2048 };
+/// Maximum number of such indexes.
+const MAX_PREEMPTION_INDEXES: usize = if cfg!(test) { 2 } else { 16 };
+/// Number of changes that an index may lag behind before it is evicted.
+const MAX_LAG: usize = if cfg!(test) { 8 } else { 2048 };
 
 impl Pool {
-    /// A node of a cluster; the indexes learn of it at the next [`Pool::settle`].
+    /// Adds a node; it is indexed by [`Pool::arrange`] or the next [`Pool::rebuild`].
     pub(super) fn add_node(&mut self, cluster: ClusterId, name: Arc<str>) -> usize {
         if self.groups.is_empty() {
             self.groups.push(Group::default());
@@ -122,154 +121,156 @@ impl Pool {
         self.nodes.len() - 1
     }
 
-    /// Forgets a node that nobody is on and nobody waits for.
+    /// Removes a node without units and holds.
     pub(super) fn remove_node(&mut self, slot: usize) {
         let node = &mut self.nodes[slot];
         debug_assert!(
-            node.residents.is_empty() && node.leaving.is_empty() && node.holds.is_empty()
+            node.residents.is_empty() && node.stopping.is_empty() && node.holds.is_empty()
         );
         node.is_open = false;
-        for (owners, has) in self.owners.iter_mut().zip(self.capacity.row(slot)) {
+        for (owners, has) in self.nodes_with_kind.iter_mut().zip(self.capacity.row(slot)) {
             *owners -= usize::from(*has > 0);
         }
         self.withdraw(slot);
-        for rows in [&mut self.capacity, &mut self.taken, &mut self.used, &mut self.stopping] {
+        for rows in [&mut self.capacity, &mut self.manual, &mut self.used, &mut self.stopping] {
             rows.row_mut(slot).fill(0);
         }
-        self.kept.row_mut(slot).fill(0);
+        self.held.row_mut(slot).fill(0);
         self.vacant.push(slot);
         self.is_stale |= self.rarities() != self.rarities;
     }
 
-    /// Makes all rows as many and as wide as there are nodes and kinds.
+    /// Resizes all rows to the number of nodes and kinds.
     pub(super) fn resize(&mut self) {
         let (count, width) = (self.nodes.len(), self.kinds.len());
-        for rows in [&mut self.capacity, &mut self.taken, &mut self.used, &mut self.stopping] {
+        for rows in [&mut self.capacity, &mut self.manual, &mut self.used, &mut self.stopping] {
             rows.resize(count, width);
         }
-        self.kept.resize(count, width);
-        self.owners.resize(width, 0);
+        self.held.resize(count, width);
+        self.nodes_with_kind.resize(width, 0);
         self.queue.widen(width);
     }
 
-    /// Reads a vector, giving new kinds columns.
-    pub(super) fn learn(&mut self, vector: &crate::Resources) -> Want {
+    /// Converts a vector to columns, adding columns for new kinds.
+    pub(super) fn intern(&mut self, vector: &crate::Resources) -> Amounts {
         let before = self.kinds.len();
-        let want = self.kinds.learn(vector);
+        let demand = self.kinds.intern(vector);
         if self.kinds.len() != before {
             self.is_stale = true;
             self.resize();
         }
-        want
+        demand
     }
 
-    /// Sets what a node has and what is taken of it by hand. Tells whether it has other than before.
-    pub(super) fn set_capacity(&mut self, slot: usize, has: &Want, taken: &Want) -> bool {
+    /// Sets a node's capacity and its manual reservation. Returns whether the capacity changed.
+    pub(super) fn set_capacity(&mut self, slot: usize, has: &Amounts, manual: &Amounts) -> bool {
         let before = self.capacity.row(slot).to_vec();
-        for (rows, want) in [(&mut self.capacity, has), (&mut self.taken, taken)] {
+        for (rows, demand) in [(&mut self.capacity, has), (&mut self.manual, manual)] {
             rows.row_mut(slot).fill(0);
-            rows.add(slot, want, 1);
+            rows.add(slot, demand, 1);
         }
         let after = self.capacity.row(slot);
-        for ((owners, before), after) in self.owners.iter_mut().zip(&before).zip(after) {
+        for ((owners, before), after) in self.nodes_with_kind.iter_mut().zip(&before).zip(after) {
             *owners = *owners + usize::from(*after > 0) - usize::from(*before > 0);
         }
         before != after
     }
 
-    /// Is there a node near by that takes units and is as good as one was?
-    pub(super) fn has_another(&self, slot: usize, was: &Was) -> bool {
-        let (Some(sort), Some(all)) = (&was.sort, self.groups.first()) else { return false };
-        all.order.near(sort, NEAR).filter(|other| *other != slot).any(|other| {
+    /// Is there an open node nearby that is as good as the old one?
+    pub(super) fn has_equivalent(&self, slot: usize, before: &Snapshot) -> bool {
+        let (Some(sort), Some(all)) = (&before.sort, self.groups.first()) else { return false };
+        all.order.near(sort, NEIGHBOURS).filter(|other| *other != slot).any(|other| {
             let node = &self.nodes[other];
             let is_as_large =
-                self.capacity.row(other).iter().zip(&was.capacity).all(|(a, b)| a >= b);
-            node.is_open && is_as_large && node.labels == was.labels
+                self.capacity.row(other).iter().zip(&before.capacity).all(|(a, b)| a >= b);
+            node.is_open && is_as_large && node.labels == before.labels
         })
     }
 
-    /// Could somebody have used a node who can't any more?
-    pub(super) fn is_worse(&self, slot: usize, was: &Was) -> bool {
+    /// Did the change make the node unusable for some units?
+    pub(super) fn is_degraded(&self, slot: usize, before: &Snapshot) -> bool {
         let node = &self.nodes[slot];
-        let has_less = was.capacity.iter().zip(self.capacity.row(slot)).any(|(a, b)| a > b);
-        was.is_open && (!node.is_open || has_less || node.labels != was.labels)
+        let has_less = before.capacity.iter().zip(self.capacity.row(slot)).any(|(a, b)| a > b);
+        before.is_open && (!node.is_open || has_less || node.labels != before.labels)
     }
 
-    /// What a node is like.
-    pub(super) fn was(&self, slot: usize) -> Was {
+    pub(super) fn snapshot(&self, slot: usize) -> Snapshot {
         let node = &self.nodes[slot];
         let capacity = self.capacity.row(slot).to_vec();
         let (sort, labels) = (node.sort.clone(), node.labels.clone());
-        Was { sort, labels, is_open: node.is_open, capacity }
+        Snapshot { sort, labels, is_open: node.is_open, capacity }
     }
 
     pub(super) fn capacity(&self, slot: usize) -> &[i64] {
         self.capacity.row(slot)
     }
 
-    /// What nobody has now.
+    /// Free capacity.
     pub(super) fn free(&self, slot: usize, k: usize) -> i64 {
         self.capacity
             .at(slot, k)
-            .saturating_sub(self.taken.at(slot, k))
+            .saturating_sub(self.manual.at(slot, k))
             .saturating_sub(self.used.at(slot, k))
     }
 
-    /// What nobody has once all who stop have stopped.
-    pub(super) fn soon(&self, slot: usize, k: usize) -> i64 {
+    /// Free capacity once the stopping units have stopped.
+    pub(super) fn future_free(&self, slot: usize, k: usize) -> i64 {
         self.free(slot, k).saturating_add(self.stopping.at(slot, k))
     }
 
-    /// Does `want` fit now, for somebody of this rank?
-    pub(super) fn fits_now(&self, slot: usize, want: &[(usize, i64)], rank: &Rank) -> bool {
-        let node = &self.nodes[slot];
-        node.is_open
-            && want.iter().all(|&(k, amount)| {
-                let soon = self.soon(slot, k).saturating_sub(node.held_for(rank, k));
-                amount <= soon.min(self.free(slot, k))
-            })
+    /// The same, less what is held for better ranks.
+    pub(super) fn future_free_for(&self, slot: usize, k: usize, rank: &Rank) -> i64 {
+        self.future_free(slot, k).saturating_sub(self.nodes[slot].held_ahead(rank, k))
     }
 
-    /// Does it fit once all who stop have stopped?
-    pub(super) fn fits_soon(&self, slot: usize, want: &[(usize, i64)], rank: &Rank) -> bool {
-        let node = &self.nodes[slot];
-        let room = |k| self.soon(slot, k).saturating_sub(node.held_for(rank, k));
-        node.is_open && want.iter().all(|&(k, amount)| amount <= room(k))
+    /// Does `demand` fit now for a unit of this rank?
+    pub(super) fn fits_now(&self, slot: usize, demand: &[(usize, i64)], rank: &Rank) -> bool {
+        let free = |k| self.future_free_for(slot, k, rank).min(self.free(slot, k));
+        self.nodes[slot].is_open && demand.iter().all(|&(k, amount)| amount <= free(k))
     }
 
-    /// What somebody of this rank could get of a column if all lower priorities yielded.
-    pub(super) fn reach(&self, slot: usize, k: usize, rank: &Rank) -> i64 {
-        let node = &self.nodes[slot];
-        let soon = self.soon(slot, k).saturating_sub(node.held_for(rank, k));
-        soon.saturating_add(node.held_below(rank.priority.0, k))
+    /// Does `demand` fit once the stopping units have stopped?
+    pub(super) fn fits_future(&self, slot: usize, demand: &[(usize, i64)], rank: &Rank) -> bool {
+        let free = |k| self.future_free_for(slot, k, rank);
+        self.nodes[slot].is_open && demand.iter().all(|&(k, amount)| amount <= free(k))
     }
 
-    /// Does it fit if all lower priorities yield?
-    pub(super) fn fits_after(&self, slot: usize, want: &[(usize, i64)], rank: &Rank) -> bool {
+    /// What a unit of this rank has of a column after preempting all lower priorities.
+    pub(super) fn free_preempting(&self, slot: usize, k: usize, rank: &Rank) -> i64 {
+        let preemptible = self.nodes[slot].used_below(rank.priority.0, k);
+        self.future_free_for(slot, k, rank).saturating_add(preemptible)
+    }
+
+    /// Does `demand` fit after preempting all lower priorities?
+    pub(super) fn fits_preempting(
+        &self,
+        slot: usize,
+        demand: &[(usize, i64)],
+        rank: &Rank,
+    ) -> bool {
         self.nodes[slot].is_open
-            && want.iter().all(|&(k, amount)| amount <= self.reach(slot, k, rank))
+            && demand.iter().all(|&(k, amount)| amount <= self.free_preempting(slot, k, rank))
     }
 
-    /// How much is missing for `want`, in thousandths of what the node has, all kinds together.
-    pub(super) fn lack_permille(&self, slot: usize, want: &[(usize, i64)], rank: &Rank) -> i128 {
-        let node = &self.nodes[slot];
+    /// The shortage for `demand` summed over kinds, in thousandths of the node's capacity.
+    pub(super) fn lack_permille(&self, slot: usize, demand: &[(usize, i64)], rank: &Rank) -> i128 {
         let lack = |&(k, amount): &(usize, i64)| {
-            let room = self.soon(slot, k).saturating_sub(node.held_for(rank, k));
-            let (missing, has) = (amount.saturating_sub(room), self.capacity.at(slot, k).max(1));
+            let free = self.future_free_for(slot, k, rank);
+            let (missing, has) = (amount.saturating_sub(free), self.capacity.at(slot, k).max(1));
             match missing.max(0).checked_mul(1000) {
                 Some(thousandfold) => i128::from(thousandfold / has),
                 None => i128::from(missing) * 1000 / i128::from(has),
             }
         };
-        want.iter().map(lack).sum()
+        demand.iter().map(lack).sum()
     }
 
     pub(super) fn occupy(&mut self, slot: usize, resident: Resident) {
-        self.used.add(slot, &resident.want, 1);
-        self.change(slot, |node| node.join(resident));
+        self.used.add(slot, &resident.demand, 1);
+        self.change(slot, |node| node.add_resident(resident));
     }
 
-    /// A resident is no longer one: it stops, or it is gone.
+    /// Removes a resident, which is stopping or has ended.
     pub(super) fn vacate(
         &mut self,
         slot: usize,
@@ -278,30 +279,31 @@ impl Pool {
         started: Time,
         stops: bool,
     ) {
-        let Some(resident) = self.change(slot, |node| node.part(id, priority, started)) else {
+        let Some(resident) = self.change(slot, |node| node.remove_resident(id, priority, started))
+        else {
             return;
         };
         if stops {
-            self.stopping.add(slot, &resident.want, 1);
-            self.nodes[slot].leaving.push((resident.unit, resident.want));
+            self.stopping.add(slot, &resident.demand, 1);
+            self.nodes[slot].stopping.push((resident.unit, resident.demand));
         } else {
-            self.used.add(slot, &resident.want, -1);
+            self.used.add(slot, &resident.demand, -1);
         }
         self.refresh(slot);
     }
 
-    /// Somebody who was stopping has stopped.
+    /// Releases the capacity of a stopping unit that has stopped.
     pub(super) fn release(&mut self, slot: usize, unit: usize) {
         let node = &mut self.nodes[slot];
-        let Some(at) = node.leaving.iter().position(|(other, _)| *other == unit) else { return };
-        let (_, want) = node.leaving.swap_remove(at);
-        self.used.add(slot, &want, -1);
-        self.stopping.add(slot, &want, -1);
+        let Some(at) = node.stopping.iter().position(|(other, _)| *other == unit) else { return };
+        let (_, demand) = node.stopping.swap_remove(at);
+        self.used.add(slot, &demand, -1);
+        self.stopping.add(slot, &demand, -1);
         self.refresh(slot);
     }
 
-    pub(super) fn hold(&mut self, slot: usize, hold: Hold) {
-        self.kept.add(slot, &hold.want, 1);
+    pub(super) fn add_hold(&mut self, slot: usize, hold: Hold) {
+        self.held.add(slot, &hold.demand, 1);
         self.holds.insert(hold.rank, (hold.unit, slot));
         let holds = &mut self.nodes[slot].holds;
         let at = holds.partition_point(|other| other.rank < hold.rank);
@@ -309,17 +311,17 @@ impl Pool {
         self.refresh(slot);
     }
 
-    pub(super) fn let_go(&mut self, slot: usize, rank: &Rank) {
+    pub(super) fn release_hold(&mut self, slot: usize, rank: &Rank) {
         let holds = &mut self.nodes[slot].holds;
         let Some(at) = holds.iter().position(|hold| hold.rank == *rank) else { return };
         let hold = holds.remove(at);
-        self.kept.add(slot, &hold.want, -1);
+        self.held.add(slot, &hold.demand, -1);
         self.holds.remove(rank);
         self.aged.remove(rank);
         self.refresh(slot);
     }
 
-    /// Changes who is on a node, keeping the order of who would hurt least.
+    /// Changes the residents of a node and updates the index of cheapest victims.
     fn change<T>(&mut self, slot: usize, change: impl FnOnce(&mut Node) -> T) -> T {
         let before = self.nodes[slot].cheapest();
         let result = change(&mut self.nodes[slot]);
@@ -327,107 +329,111 @@ impl Pool {
         let after = node.cheapest();
         if !self.is_stale && node.sort.is_some() && before != after {
             for (group, position) in [0, node.group].into_iter().zip(node.positions) {
-                let yielding = &mut self.groups[group].yielding;
-                before.map(|(priority, started)| yielding.remove(&(priority, started, position)));
-                after.map(|(priority, started)| yielding.insert((priority, started, position)));
+                let by_loss = &mut self.groups[group].by_loss;
+                before.map(|(priority, started)| by_loss.remove(&(priority, started, position)));
+                after.map(|(priority, started)| by_loss.insert((priority, started, position)));
             }
         }
         self.refresh(slot);
         result
     }
 
-    /// Tells the trees what a node has now.
+    /// Updates the trees with a node's free capacity.
     pub(super) fn refresh(&mut self, slot: usize) {
         if self.is_stale || self.nodes[slot].sort.is_none() {
             return;
         }
         for (i, group) in [0, self.nodes[slot].group].into_iter().enumerate() {
-            self.show(group, self.nodes[slot].positions[i], Some(slot));
+            self.update_trees(group, self.nodes[slot].positions[i], Some(slot));
         }
     }
 
-    /// Tells the trees of a group what is at a position.
-    fn show(&mut self, group: usize, position: usize, slot: Option<usize>) {
-        let rows = self.rooms(slot);
-        let inside = &mut self.groups[group];
-        if !inside.open.is_empty() {
-            inside.open.set(position, &rows[0]);
-            inside.coming.set(position, &rows[1]);
+    /// Updates the trees of a group at a position.
+    fn update_trees(&mut self, group: usize, position: usize, slot: Option<usize>) {
+        let rows = self.unheld_rows(slot);
+        let trees = &mut self.groups[group];
+        if !trees.open.is_empty() {
+            trees.open.set(position, &rows[0]);
+            trees.future.set(position, &rows[1]);
         }
         self.scratch = rows;
-        if group == 0 && !self.reach.is_empty() {
+        if group == 0 && !self.preemption_indexes.is_empty() {
             self.changed.push(position);
-            if self.changed.len() == 2 * BEHIND {
-                self.forget_changes();
+            if self.changed.len() == 2 * MAX_LAG {
+                self.trim_changes();
             }
         }
     }
 
-    /// Forgets the older changes, and the trees that do not know them.
-    fn forget_changes(&mut self) {
-        self.changed.drain(..BEHIND);
-        self.reach.retain(|reach| reach.seen >= BEHIND);
-        for reach in &mut self.reach {
-            reach.seen -= BEHIND;
+    /// Drops the older changes, and the indexes that have not applied them.
+    fn trim_changes(&mut self) {
+        self.changed.drain(..MAX_LAG);
+        self.preemption_indexes.retain(|index| index.applied >= MAX_LAG);
+        for index in &mut self.preemption_indexes {
+            index.applied -= MAX_LAG;
         }
     }
 
-    fn reach_row(&self, slot: Option<usize>, priority: i64) -> Vec<i64> {
+    fn preemption_row(&self, slot: Option<usize>, priority: i64) -> Vec<i64> {
         let open = slot.filter(|slot| self.nodes[*slot].is_open);
-        let reach = |slot: usize, k| {
-            let below = self.nodes[slot].held_below(priority, k);
-            self.soon(slot, k).saturating_add(below)
+        let free = |slot: usize, k| {
+            let below = self.nodes[slot].used_below(priority, k);
+            self.future_free(slot, k).saturating_add(below)
         };
-        (0..self.kinds.len()).map(|k| open.map_or(CLOSED, |slot| reach(slot, k))).collect()
+        (0..self.kinds.len()).map(|k| open.map_or(CLOSED, |slot| free(slot, k))).collect()
     }
 
-    /// Positions where `want` fits if all below a priority yield and nothing is kept; none if there
-    /// are more than `most`.
-    pub(super) fn reachable(
+    /// Positions where `demand` fits after preempting all below a priority, ignoring holds; none if
+    /// there are more than `most`.
+    pub(super) fn preemption_candidates(
         &mut self,
-        want: &[(usize, i64)],
+        demand: &[(usize, i64)],
         priority: i64,
         most: usize,
     ) -> Option<Vec<usize>> {
-        let known = self.reach.iter().position(|reach| reach.priority == priority);
-        let tree = match known {
+        let cached = self.preemption_indexes.iter().position(|index| index.priority == priority);
+        let tree = match cached {
             Some(at) => self.catch_up(at),
-            None => self.plant_reach(priority),
+            None => self.build_preemption_tree(priority),
         };
         let mut found = Vec::new();
-        tree.each_fit(want, &mut |position| {
+        tree.each_fit(demand, &mut |position| {
             found.extend(self.groups[0].order.get(position).map(|_| position));
             if found.len() > most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
-        if self.reach.len() == REACHES {
-            self.reach.remove(0);
+        if self.preemption_indexes.len() == MAX_PREEMPTION_INDEXES {
+            self.preemption_indexes.remove(0);
         }
-        self.reach.push(Reach { priority, tree, seen: self.changed.len() });
+        self.preemption_indexes.push(PreemptionIndex {
+            priority,
+            tree,
+            applied: self.changed.len(),
+        });
         (found.len() <= most).then_some(found)
     }
 
-    /// Takes a tree out, told of all that has changed.
+    /// Removes an index from the cache and applies all changes to its tree.
     fn catch_up(&mut self, at: usize) -> Tree {
-        let Reach { priority, mut tree, seen } = self.reach.remove(at);
-        for &position in &self.changed[seen..] {
+        let PreemptionIndex { priority, mut tree, applied } = self.preemption_indexes.remove(at);
+        for &position in &self.changed[applied..] {
             let slot = self.groups[0].order.get(position);
-            tree.set(position, &self.reach_row(slot, priority));
+            tree.set(position, &self.preemption_row(slot, priority));
         }
         tree
     }
 
-    fn plant_reach(&self, priority: i64) -> Tree {
+    fn build_preemption_tree(&self, priority: i64) -> Tree {
         let order = &self.groups[0].order;
         let mut tree = Tree::new(order.positions(), self.kinds.len());
         for (position, slot) in order.iter() {
-            tree.put(position, &self.reach_row(Some(slot), priority));
+            tree.put(position, &self.preemption_row(Some(slot), priority));
         }
         tree.build();
         tree
     }
 
-    /// What is open and what is coming, kept for nobody.
-    fn rooms(&mut self, slot: Option<usize>) -> [Vec<i64>; 2] {
+    /// Unheld free capacity of a node, now and once the stopping units have stopped.
+    fn unheld_rows(&mut self, slot: Option<usize>) -> [Vec<i64>; 2] {
         let mut rows = std::mem::take(&mut self.scratch);
         rows.iter_mut().for_each(Vec::clear);
         let Some(slot) = slot.filter(|slot| self.nodes[*slot].is_open) else {
@@ -437,19 +443,19 @@ impl Pool {
             return rows;
         };
         for k in 0..self.kinds.len() {
-            let coming = self.soon(slot, k).saturating_sub(self.kept.at(slot, k));
-            rows[0].push(coming.min(self.free(slot, k)));
-            rows[1].push(coming);
+            let future_unheld = self.future_free(slot, k).saturating_sub(self.held.at(slot, k));
+            rows[0].push(future_unheld.min(self.free(slot, k)));
+            rows[1].push(future_unheld);
         }
         rows
     }
 
-    /// Is `want` open (or at least coming), counting what is kept for anybody?
-    pub(super) fn has_room(&self, slot: usize, want: &[(usize, i64)], soon: bool) -> bool {
-        let room = |k| {
-            let coming = self.soon(slot, k).saturating_sub(self.kept.at(slot, k));
-            if soon { coming } else { coming.min(self.free(slot, k)) }
+    /// Does `demand` fit into unheld free capacity, now or once the stopping units have stopped?
+    pub(super) fn has_unheld(&self, slot: usize, demand: &[(usize, i64)], future: bool) -> bool {
+        let free = |k| {
+            let future_unheld = self.future_free(slot, k).saturating_sub(self.held.at(slot, k));
+            if future { future_unheld } else { future_unheld.min(self.free(slot, k)) }
         };
-        self.nodes[slot].is_open && want.iter().all(|&(k, amount)| amount <= room(k))
+        self.nodes[slot].is_open && demand.iter().all(|&(k, amount)| amount <= free(k))
     }
 }

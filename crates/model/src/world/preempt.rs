@@ -1,24 +1,24 @@
-//! Who yields: the set with the least loss, and nobody in vain.
+//! Chooses preemption victims: the set with the least loss, without unnecessary victims.
 
-use super::World;
 use std::cmp::Reverse;
 
-use super::decision::Wait;
+use super::World;
+use super::decision::PendingReason;
 use super::node::{Resident, amount};
 use super::unit::{Rank, Spot};
 use crate::Time;
 
-/// What is lost if some units yield. Fields are compared top to bottom and the lowest wins, so the
-/// order of the fields *is* the policy. Losing more units is never a smaller loss.
+/// The loss from preempting a set of units. Fields are compared top to bottom and the lowest wins,
+/// so the order of the fields *is* the policy. A superset never has a smaller loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Loss {
-    /// The sum of their priorities, as far as they are above zero.
+    /// Sum of the positive priorities.
     points: i64,
-    /// The highest of their priorities, as far as it is below zero.
+    /// Highest priority, capped at zero.
     highest: i64,
-    /// For how long they ran, together.
+    /// Sum of the run times.
     work_us: u64,
-    /// How many they are.
+    /// Number of units.
     units: usize,
 }
 
@@ -28,7 +28,7 @@ impl Loss {
         Loss { points: i64::MAX, highest: i64::MAX, work_us: u64::MAX, units: usize::MAX };
 
     /// The loss with one more unit.
-    pub(super) fn and(self, priority: i64, started: Time, now: Time) -> Loss {
+    pub(super) fn plus(self, priority: i64, started: Time, now: Time) -> Loss {
         let ran = now.0.saturating_sub(started.0).max(0).unsigned_abs();
         Loss {
             points: self.points.saturating_add(priority.max(0)),
@@ -39,7 +39,7 @@ impl Loss {
     }
 }
 
-/// Who yields, and where.
+/// Preemption victims on one node.
 #[derive(Debug, Clone)]
 pub(super) struct Victims {
     pub(super) spot: Spot,
@@ -48,34 +48,34 @@ pub(super) struct Victims {
 }
 
 impl Victims {
-    /// Nobody has to yield.
+    /// No victim is needed.
     pub(super) fn none(spot: Spot) -> Self {
         Self { spot, units: Vec::new(), loss: Loss::NONE }
     }
 }
 
-/// How many sets are tried on one node before the best so far is good enough.
+/// Maximum number of sets that are tried on one node.
 const TRIES: usize = 2_000;
 
 impl World {
-    /// Those whose yielding makes room for a head with the least loss, or why nobody can.
-    pub(super) fn seek_victims(
+    /// The victims with the least loss for the head of a class, or why there are none.
+    pub(super) fn find_victims(
         &mut self,
         class: usize,
         rank: &Rank,
         now: Time,
-    ) -> Result<Victims, Wait> {
+    ) -> Result<Victims, PendingReason> {
         if self.never_fits(class) {
-            return Err(Wait::Never);
+            return Err(PendingReason::Never);
         }
         let limit = self.preemptions_left(self.classes[class].key.organization);
         if let Some(victims) = self.least_loss(class, rank, now, limit) {
             return Ok(victims);
         }
         if limit < usize::MAX && self.least_loss(class, rank, now, usize::MAX).is_some() {
-            return Err(Wait::Budget);
+            return Err(PendingReason::Budget);
         }
-        Err(Wait::Short)
+        Err(PendingReason::Short)
     }
 
     /// The least loss over all pools that a class may use.
@@ -86,24 +86,26 @@ impl World {
         now: Time,
         limit: usize,
     ) -> Option<Victims> {
-        let seats = self.classes[class].seats.iter().filter(|seat| seat.want.is_some());
-        let pools: Vec<usize> = seats.map(|seat| seat.pool).collect();
+        let candidates = self.classes[class].candidates.iter().filter(|c| c.demand.is_some());
+        let pools: Vec<usize> = candidates.map(|c| c.pool).collect();
         let mut best = None;
         for pool in pools {
             let Some(group) = self.group(class, pool) else { continue };
             let search = Search { world: self, class, rank, now, limit };
-            let nodes = self.pools[pool].groups[group].yielding.iter();
-            // Those of one cluster are walked whole.
+            let nodes = self.pools[pool].groups[group].by_loss.iter();
+            // The nodes of one cluster are all walked.
             let misses = if group == 0 { MISSES } else { usize::MAX };
-            best = match search.each(pool, group, nodes, best.clone(), misses) {
+            best = match search.walk(pool, group, nodes, best.clone(), misses) {
                 Ok(found) => found,
-                Err(TooMany) => self.least_loss_among_few(class, rank, now, limit, pool, best),
+                Err(TooManyMisses) => {
+                    self.least_loss_among_few(class, rank, now, limit, pool, best)
+                }
             };
         }
         best
     }
 
-    /// The same when most nodes turn out not to do: finds those that do first, if they are few.
+    /// The same if most nodes do not fit: finds the fitting nodes first, if they are few.
     fn least_loss_among_few(
         &mut self,
         class: usize,
@@ -113,39 +115,39 @@ impl World {
         pool: usize,
         best: Option<Victims>,
     ) -> Option<Victims> {
-        let want = self.classes[class].want(pool)?.clone();
-        let few = self.pools[pool].reachable(&want, rank.priority.0, FEW);
-        let inside = &self.pools[pool];
+        let demand = self.classes[class].demand(pool)?.clone();
+        let few = self.pools[pool].preemption_candidates(&demand, rank.priority.0, FEW);
+        let pool_entry = &self.pools[pool];
         let search = Search { world: self, class, rank, now, limit };
         let Some(few) = few else {
             return search
-                .each(pool, 0, inside.groups[0].yielding.iter(), best, usize::MAX)
+                .walk(pool, 0, pool_entry.groups[0].by_loss.iter(), best, usize::MAX)
                 .ok()?;
         };
-        let mut few: Vec<Yielding> = few
+        let mut few: Vec<LossKey> = few
             .into_iter()
             .filter_map(|position| {
-                let node = &inside.nodes[inside.groups[0].order.get(position)?];
+                let node = &pool_entry.nodes[pool_entry.groups[0].order.get(position)?];
                 node.cheapest().map(|(priority, started)| (priority, started, position))
             })
             .collect();
         few.sort_unstable();
-        search.each(pool, 0, few.iter(), best, usize::MAX).ok()?
+        search.walk(pool, 0, few.iter(), best, usize::MAX).ok()?
     }
 }
 
-/// A node in the order of the least that it could lose.
-type Yielding = (i64, Reverse<Time>, usize);
+/// Sort key of a node by its cheapest victim: priority, start, position.
+type LossKey = (i64, Reverse<Time>, usize);
 
-/// The walk met too many nodes that would not do.
-struct TooMany;
+/// The walk met too many nodes that do not fit.
+struct TooManyMisses;
 
-/// How many nodes that do not do a walk may meet before it asks for those that do.
+/// Number of nodes that do not fit after which a walk is aborted.
 const MISSES: usize = if cfg!(test) { 0 } else { 128 };
-/// How many nodes that do are few.
+/// Maximum number of nodes that are found by index.
 const FEW: usize = if cfg!(test) { 3 } else { 256 };
 
-/// The search for victims of one head.
+/// The search for the victims of one head.
 struct Search<'a> {
     world: &'a World,
     class: usize,
@@ -155,75 +157,76 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Walks nodes in the order of the least that each could lose, and stops when none that is left
-    /// can be better than the best so far.
-    fn each<'y>(
+    /// Walks nodes by their cheapest victim and stops when no remaining one can be better than the
+    /// best so far.
+    fn walk<'k>(
         &self,
         pool: usize,
         group: usize,
-        nodes: impl Iterator<Item = &'y Yielding>,
+        nodes: impl Iterator<Item = &'k LossKey>,
         mut best: Option<Victims>,
         mut misses: usize,
-    ) -> Result<Option<Victims>, TooMany> {
+    ) -> Result<Option<Victims>, TooManyMisses> {
         let order = &self.world.pools[pool].groups[group].order;
-        let mut left = self.world.settings.loss_candidates;
+        let mut left = self.world.settings.preemption_candidates;
         for &(priority, started, position) in nodes {
-            let bound = Loss::NONE.and(priority, started.0, self.now);
+            let bound = Loss::NONE.plus(priority, started.0, self.now);
             let cutoff = best.as_ref().map_or(Loss::ALL, |best| best.loss);
             if priority >= self.rank.priority.0 || bound >= cutoff || left == 0 {
                 break;
             }
-            let Some(here) = order.get(position).map(|slot| Spot { pool, slot }) else { continue };
-            if !self.would_do(here) {
-                misses = misses.checked_sub(1).ok_or(TooMany)?;
+            let Some(spot) = order.get(position).map(|slot| Spot { pool, slot }) else { continue };
+            if !self.fits_preempting(spot) {
+                misses = misses.checked_sub(1).ok_or(TooManyMisses)?;
                 continue;
             }
             left -= 1;
-            best = self.on(here, cutoff).or(best);
+            best = self.least_loss_on(spot, cutoff).or(best);
         }
         Ok(best)
     }
 
-    /// Would it fit if all lower ones yielded?
-    fn would_do(&self, spot: Spot) -> bool {
-        let want = self.world.classes[self.class].want(spot.pool);
-        want.is_some_and(|w| self.world.pools[spot.pool].fits_after(spot.slot, w, self.rank))
-            && self.world.may_use(self.class, spot)
+    /// Does the head fit if all lower priorities are preempted?
+    fn fits_preempting(&self, spot: Spot) -> bool {
+        let demand = self.world.classes[self.class].demand(spot.pool);
+        demand.is_some_and(|demand| {
+            self.world.pools[spot.pool].fits_preempting(spot.slot, demand, self.rank)
+        }) && self.world.may_use(self.class, spot)
     }
 
     /// The least loss on one node, if it is below the cutoff.
-    fn on(&self, spot: Spot, cutoff: Loss) -> Option<Victims> {
+    fn least_loss_on(&self, spot: Spot, cutoff: Loss) -> Option<Victims> {
         let pool = &self.world.pools[spot.pool];
-        let want = self.world.classes[self.class].want(spot.pool)?;
+        let demand = self.world.classes[self.class].demand(spot.pool)?;
         let node = &pool.nodes[spot.slot];
-        let room = |k| pool.soon(spot.slot, k).saturating_sub(node.held_for(self.rank, k));
-        let need: Vec<(usize, i64)> = want
+        let free = |k| pool.future_free_for(spot.slot, k, self.rank);
+        let need: Vec<(usize, i64)> = demand
             .iter()
-            .map(|&(k, amount)| (k, amount.saturating_sub(room(k))))
+            .map(|&(k, amount)| (k, amount.saturating_sub(free(k))))
             .filter(|(_, missing)| *missing > 0)
             .collect();
         let lower = node.residents.iter().take_while(|r| r.priority < self.rank.priority.0);
-        let helpful = lower.filter(|r| need.iter().any(|&(k, _)| amount(&r.want, k) > 0));
+        let helpful = lower.filter(|r| need.iter().any(|&(k, _)| amount(&r.demand, k) > 0));
         let mut cover = Cover::new(helpful.collect(), &need, self.now, self.limit, cutoff);
         let missing: Vec<i64> = need.iter().map(|(_, missing)| *missing).collect();
         cover.search(0, Loss::NONE, &missing);
-        let chosen = cover.spare(missing)?;
+        let chosen = cover.drop_unnecessary(missing)?;
         let loss = cover.loss(&chosen);
         let units = chosen.iter().map(|&i| cover.units[i].unit).collect();
         Some(Victims { spot, units, loss })
     }
 }
 
-/// Branch and bound over who could yield on one node: take the one that hurts least, or leave it.
+/// Branch and bound over the victims on one node: take the cheapest, or leave it.
 struct Cover<'a> {
     units: Vec<&'a Resident>,
-    /// What each gives of what is needed, row by row.
-    gives: Vec<i64>,
-    /// What each and all after it give.
+    /// What each unit releases of the needed kinds, row by row.
+    releases: Vec<i64>,
+    /// Sum of what each unit and all after it release.
     rest: Vec<i64>,
-    /// The most that each or one after it gives.
+    /// Maximum of what each unit or one after it releases.
     most: Vec<i64>,
-    /// The shortest that each or one after it ran.
+    /// Minimum run time of each unit and those after it.
     shortest_us: Vec<u64>,
     width: usize,
     now: Time,
@@ -243,25 +246,25 @@ impl<'a> Cover<'a> {
         cutoff: Loss,
     ) -> Self {
         let width = need.len();
-        let gives: Vec<i64> = units
+        let releases: Vec<i64> = units
             .iter()
-            .flat_map(|unit| need.iter().map(|&(k, _)| amount(&unit.want, k)))
+            .flat_map(|unit| need.iter().map(|&(k, _)| amount(&unit.demand, k)))
             .collect();
-        let mut rest = vec![0i64; gives.len() + width];
+        let mut rest = vec![0i64; releases.len() + width];
         let mut most = rest.clone();
-        for i in (0..gives.len()).rev() {
-            rest[i] = rest[i + width].saturating_add(gives[i]);
-            most[i] = most[i + width].max(gives[i]);
+        for i in (0..releases.len()).rev() {
+            rest[i] = rest[i + width].saturating_add(releases[i]);
+            most[i] = most[i + width].max(releases[i]);
         }
         let mut shortest_us = vec![u64::MAX; units.len() + 1];
         for (i, unit) in units.iter().enumerate().rev() {
-            let ran = Loss::NONE.and(unit.priority, unit.started.0, now).work_us;
+            let ran = Loss::NONE.plus(unit.priority, unit.started.0, now).work_us;
             shortest_us[i] = shortest_us[i + 1].min(ran);
         }
         let (best, chosen, tries) = (None, Vec::new(), TRIES);
         Self {
             units,
-            gives,
+            releases,
             rest,
             most,
             shortest_us,
@@ -287,11 +290,11 @@ impl<'a> Cover<'a> {
             return;
         }
         self.tries -= 1;
-        self.take(i, loss, missing);
+        self.search_with(i, loss, missing);
         self.search(i + 1, loss, missing);
     }
 
-    /// No set that has lost `loss` and takes the rest from `i` on can lose less than this.
+    /// Lower bound of the loss of any set that extends `loss` with units from `i` on.
     fn at_least(&self, i: usize, loss: Loss, missing: &[i64]) -> Loss {
         let most = &self.most[i * self.width..(i + 1) * self.width];
         let count = |(&m, &most): (&i64, &i64)| if m > 0 { (m - 1) / most.max(1) + 1 } else { 0 };
@@ -300,10 +303,10 @@ impl<'a> Cover<'a> {
         let first = &first[..usize::try_from(count).unwrap_or(usize::MAX).min(first.len())];
         let mut least = loss;
         for unit in first {
-            least = least.and(unit.priority, unit.started.0, self.now);
+            least = least.plus(unit.priority, unit.started.0, self.now);
         }
-        // The first have the lowest priorities; whether they also ran the shortest is sure only if
-        // no others could be as low.
+        // The first units have the lowest priorities; they are certain to have the least run time
+        // only if no other unit is as low.
         let is_sure = match (first.first(), first.last()) {
             (Some(lowest), Some(highest)) => {
                 lowest.priority > 0 || lowest.priority == highest.priority
@@ -317,18 +320,18 @@ impl<'a> Cover<'a> {
         least
     }
 
-    /// The best set that was found, without those who are not needed after all. There are such only
-    /// if not all sets could be tried.
-    fn spare(&mut self, mut missing: Vec<i64>) -> Option<Vec<usize>> {
+    /// The best set found, without unnecessary victims, which remain only if not all sets were
+    /// tried.
+    fn drop_unnecessary(&mut self, mut missing: Vec<i64>) -> Option<Vec<usize>> {
         let (_, mut chosen) = self.best.take()?;
-        let give = |i: usize| &self.gives[i * self.width..(i + 1) * self.width];
+        let release = |i: usize| &self.releases[i * self.width..(i + 1) * self.width];
         for &i in &chosen {
-            missing.iter_mut().zip(give(i)).for_each(|(m, g)| *m -= g);
+            missing.iter_mut().zip(release(i)).for_each(|(m, g)| *m -= g);
         }
         for at in (0..chosen.len()).rev() {
-            let gives = give(chosen[at]);
-            if missing.iter().zip(gives).all(|(m, g)| m + g <= 0) {
-                missing.iter_mut().zip(gives).for_each(|(m, g)| *m += g);
+            let releases = release(chosen[at]);
+            if missing.iter().zip(releases).all(|(m, g)| m + g <= 0) {
+                missing.iter_mut().zip(releases).for_each(|(m, g)| *m += g);
                 chosen.remove(at);
             }
         }
@@ -337,19 +340,19 @@ impl<'a> Cover<'a> {
 
     fn loss(&self, chosen: &[usize]) -> Loss {
         let units = chosen.iter().map(|&i| self.units[i]);
-        units.fold(Loss::NONE, |loss, unit| loss.and(unit.priority, unit.started.0, self.now))
+        units.fold(Loss::NONE, |loss, unit| loss.plus(unit.priority, unit.started.0, self.now))
     }
 
-    /// The branch in which one more yields, if it helps and can still be the best.
-    fn take(&mut self, i: usize, loss: Loss, missing: &[i64]) {
+    /// The branch with one more victim, if it helps and can still be the best.
+    fn search_with(&mut self, i: usize, loss: Loss, missing: &[i64]) {
         let unit = self.units[i];
-        let more = loss.and(unit.priority, unit.started.0, self.now);
-        let gives = &self.gives[i * self.width..(i + 1) * self.width];
-        let helps = missing.iter().zip(gives).any(|(&m, &g)| m > 0 && g > 0);
+        let more = loss.plus(unit.priority, unit.started.0, self.now);
+        let releases = &self.releases[i * self.width..(i + 1) * self.width];
+        let helps = missing.iter().zip(releases).any(|(&m, &g)| m > 0 && g > 0);
         if !helps || more >= self.cutoff || self.chosen.len() == self.limit {
             return;
         }
-        let left: Vec<i64> = missing.iter().zip(gives).map(|(m, g)| m - g).collect();
+        let left: Vec<i64> = missing.iter().zip(releases).map(|(m, g)| m - g).collect();
         self.chosen.push(i);
         self.search(i + 1, more, &left);
         self.chosen.pop();

@@ -1,70 +1,70 @@
-//! The classes that wait for one pool's nodes, so that a release looks only at heads that fit.
+//! The queue of one pool: classes with pending units, indexed so that freed capacity is offered
+//! only to heads that fit.
 //!
-//! A tree over the classes keeps, for each subtree, the least that any head in it asks of each kind
-//! and the best rank among them.
+//! A segment tree over the classes stores for each subtree the smallest request of each kind and
+//! the best rank.
 
 use std::ops::ControlFlow;
 
 use super::unit::Rank;
 
-/// Asked for by nobody: the neutral element of "least".
+/// The neutral element of the minimum.
 const NOBODY: i64 = i64::MAX;
 
-/// The classes of one pool by seat; a seat is a leaf of the tree.
+/// The classes of one pool; each is a leaf of the tree.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Queue {
     width: usize,
-    seats: usize,
+    leaves: usize,
     classes: Vec<usize>,
     vacant: Vec<usize>,
     best: Vec<Option<Rank>>,
     least: Vec<i64>,
 }
 
-/// What a search in the queue asks: could anybody who asks for at least this, and ranks no better
-/// than that, be served? And for one class: could its head?
+/// The predicate of a queue search.
 pub(super) trait Probe {
-    /// May a subtree hold somebody to serve?
-    fn may(&self, best: &Rank, least: &[i64]) -> bool;
-    /// Can this class's head be served?
-    fn can(&self, class: usize, head: &Rank) -> bool;
+    /// May a subtree with this best rank and these smallest requests contain a match?
+    fn may_match(&self, best: &Rank, least: &[i64]) -> bool;
+    /// Does the head of this class match?
+    fn matches(&self, class: usize, head: &Rank) -> bool;
 }
 
 impl Queue {
-    /// Gives a class a seat; it waits only once it has a head.
-    pub(super) fn sit(&mut self, class: usize) -> usize {
-        if let Some(seat) = self.vacant.pop() {
-            self.classes[seat] = class;
-            return seat;
+    /// Adds a class, without a head yet.
+    pub(super) fn insert(&mut self, class: usize) -> usize {
+        if let Some(leaf) = self.vacant.pop() {
+            self.classes[leaf] = class;
+            return leaf;
         }
         self.classes.push(class);
-        if self.classes.len() > self.seats {
-            self.grow((self.seats * 2).max(4), self.width);
+        if self.classes.len() > self.leaves {
+            self.grow((self.leaves * 2).max(4), self.width);
         }
         self.classes.len() - 1
     }
 
-    /// Takes the seat back.
-    pub(super) fn leave(&mut self, seat: usize) {
-        self.set(seat, &[], None);
-        self.vacant.push(seat);
+    /// Removes a class.
+    pub(super) fn remove(&mut self, leaf: usize) {
+        self.set(leaf, &[], None);
+        self.vacant.push(leaf);
     }
 
-    /// Makes room for more kinds.
+    /// Adds columns for more kinds.
     pub(super) fn widen(&mut self, width: usize) {
         if width > self.width {
-            self.grow(self.seats, width);
+            self.grow(self.leaves, width);
         }
     }
 
-    fn grow(&mut self, seats: usize, width: usize) {
+    fn grow(&mut self, leaves: usize, width: usize) {
         let old = std::mem::take(self);
-        self.best = vec![None; 2 * seats];
-        self.least = vec![NOBODY; 2 * seats * width];
-        (self.seats, self.width) = (seats, width);
+        self.best = vec![None; 2 * leaves];
+        self.least = vec![NOBODY; 2 * leaves * width];
+        (self.leaves, self.width) = (leaves, width);
         (self.classes, self.vacant) = (old.classes, old.vacant);
-        for seat in 0..old.seats {
-            let (from, to) = (old.seats + seat, seats + seat);
+        for leaf in 0..old.leaves {
+            let (from, to) = (old.leaves + leaf, leaves + leaf);
             self.best[to] = old.best[from];
             let row = &old.least[from * old.width..(from + 1) * old.width];
             self.least[to * width..to * width + old.width].copy_from_slice(row);
@@ -72,16 +72,16 @@ impl Queue {
                 self.least[to * width + old.width..(to + 1) * width].fill(0);
             }
         }
-        (1..seats).rev().for_each(|i| self.pull(i));
+        (1..leaves).rev().for_each(|i| self.pull(i));
     }
 
-    /// Says what a class asks for and who is first in it.
-    pub(super) fn set(&mut self, seat: usize, want: &[(usize, i64)], head: Option<Rank>) {
-        let mut i = self.seats + seat;
+    /// Sets the request and the head of a class.
+    pub(super) fn set(&mut self, leaf: usize, demand: &[(usize, i64)], head: Option<Rank>) {
+        let mut i = self.leaves + leaf;
         let row = &mut self.least[i * self.width..(i + 1) * self.width];
         row.fill(if head.is_some() { 0 } else { NOBODY });
         if head.is_some() {
-            for &(column, amount) in want {
+            for &(column, amount) in demand {
                 row[column] = amount;
             }
         }
@@ -101,10 +101,10 @@ impl Queue {
         }
     }
 
-    /// The best-ranked class after `after` whose head the probe can serve.
+    /// The best-ranked class after `after` whose head matches.
     pub(super) fn next(&self, after: Option<&Rank>, probe: &dyn Probe) -> Option<(Rank, usize)> {
         let mut found = None;
-        if self.seats > 0 {
+        if self.leaves > 0 {
             self.descend(1, after, probe, &mut found);
         }
         found
@@ -121,12 +121,12 @@ impl Queue {
         if found.as_ref().is_some_and(|(rank, _)| rank <= best) {
             return;
         }
-        if !probe.may(best, &self.least[i * self.width..(i + 1) * self.width]) {
+        if !probe.may_match(best, &self.least[i * self.width..(i + 1) * self.width]) {
             return;
         }
-        if i >= self.seats {
-            let class = self.classes[i - self.seats];
-            if after.is_none_or(|after| after < best) && probe.can(class, best) {
+        if i >= self.leaves {
+            let class = self.classes[i - self.leaves];
+            if after.is_none_or(|after| after < best) && probe.matches(class, best) {
                 *found = Some((*best, class));
             }
             return;
@@ -138,9 +138,9 @@ impl Queue {
         self.descend(2 * i + second, after, probe, found);
     }
 
-    /// Visits classes whose heads rank before `rank`, until `visit` has had enough.
+    /// Visits classes whose heads rank before `rank`, until `visit` breaks.
     pub(super) fn each_before(&self, rank: &Rank, visit: &mut dyn FnMut(usize) -> ControlFlow<()>) {
-        if self.seats > 0 {
+        if self.leaves > 0 {
             let _ = self.descend_before(1, rank, visit);
         }
     }
@@ -154,8 +154,8 @@ impl Queue {
         if self.best[i].is_none_or(|best| best >= *rank) {
             return ControlFlow::Continue(());
         }
-        if i >= self.seats {
-            return visit(self.classes[i - self.seats]);
+        if i >= self.leaves {
+            return visit(self.classes[i - self.leaves]);
         }
         self.descend_before(2 * i, rank, visit)?;
         self.descend_before(2 * i + 1, rank, visit)

@@ -1,164 +1,164 @@
-//! Lines, and room that is kept: for those whose room is being made, and for those at the top who
-//! have waited long. Kept room is closed to all who rank behind, and open to all who rank before.
+//! The queue and reservations: held capacity for units whose victims are stopping, and for heads
+//! that have been pending for long. A hold blocks units of lower rank, not those of better rank.
 
-use super::decision::{Decisions, Reservation, Wait, Waiting};
+use super::decision::{Decisions, PendingReason, PendingUnit, Reservation};
 use super::round::Item;
 use super::unit::{Rank, Spot};
 use super::{Hold, State, World, node};
 use crate::Time;
 
-/// How many nodes are compared for room to be kept on.
-const COMPARED: usize = if cfg!(test) { 2 } else { 256 };
+/// Number of candidate nodes that are compared for a reservation.
+const RESERVATION_CANDIDATES: usize = if cfg!(test) { 2 } else { 256 };
 
 impl World {
-    pub(super) fn line_up(&mut self, unit: usize) {
+    pub(super) fn enqueue(&mut self, unit: usize) {
         let entry = &self.entries[unit];
         let (class, rank) = (entry.class, entry.rank());
-        self.classes[class].line.insert(rank, unit);
-        self.news.insert(rank.id);
-        self.refresh_class(class);
+        self.classes[class].pending.insert(rank, unit);
+        self.newly_pending.insert(rank.id);
+        self.refresh_head(class);
     }
 
-    pub(super) fn leave_line(&mut self, unit: usize) {
+    pub(super) fn dequeue(&mut self, unit: usize) {
         let entry = &self.entries[unit];
         let (class, rank) = (entry.class, entry.rank());
-        self.classes[class].line.remove(&rank);
-        self.refresh_class(class);
+        self.classes[class].pending.remove(&rank);
+        self.refresh_head(class);
     }
 
-    /// Tells all indexes if a class has another head than they know.
-    fn refresh_class(&mut self, class: usize) {
+    /// Updates the indexes if the head of a class has changed.
+    fn refresh_head(&mut self, class: usize) {
         let head = self.classes[class].head().map(|(rank, _)| rank);
-        if head == self.classes[class].shown {
+        if head == self.classes[class].published {
             return;
         }
-        self.hide_head(class);
-        self.show_head(class);
+        self.unpublish_head(class);
+        self.publish_head(class);
         if head.is_none() {
-            for seat in &mut self.classes[class].seats {
-                if let Some(taken) = seat.number.take() {
-                    self.pools[seat.pool].queue.leave(taken);
+            for candidate in &mut self.classes[class].candidates {
+                if let Some(leaf) = candidate.leaf.take() {
+                    self.pools[candidate.pool].queue.remove(leaf);
                 }
             }
         }
     }
 
-    pub(super) fn hide_head(&mut self, class: usize) {
+    pub(super) fn unpublish_head(&mut self, class: usize) {
         let inside = &mut self.classes[class];
-        let Some(rank) = inside.shown.take() else { return };
-        self.agenda.todo.remove(&(rank, Item::Class(class)));
+        let Some(rank) = inside.published.take() else { return };
+        self.work.items.remove(&(rank, Item::Class(class)));
         if let Some(at) = inside.due.take() {
             self.due.remove(&(at, class));
         }
-        for seat in &inside.seats {
-            let pool = &mut self.pools[seat.pool];
+        for candidate in &inside.candidates {
+            let pool = &mut self.pools[candidate.pool];
             pool.overdue.remove(&class);
-            if pool.wanting.remove(&rank).is_some() && pool.wanting.is_empty() {
-                self.wanting.remove(&seat.pool);
+            if pool.due_heads.remove(&rank).is_some() && pool.due_heads.is_empty() {
+                self.due_pools.remove(&candidate.pool);
             }
         }
     }
 
-    pub(super) fn show_head(&mut self, class: usize) {
+    pub(super) fn publish_head(&mut self, class: usize) {
         let Some((rank, _)) = self.classes[class].head() else { return };
-        self.classes[class].shown = Some(rank);
-        for seat in &mut self.classes[class].seats {
-            if let Some(want) = &seat.want {
-                let queue = &mut self.pools[seat.pool].queue;
-                let taken = *seat.number.get_or_insert_with(|| queue.sit(class));
-                queue.set(taken, want, Some(rank));
+        self.classes[class].published = Some(rank);
+        for candidate in &mut self.classes[class].candidates {
+            if let Some(demand) = &candidate.demand {
+                let queue = &mut self.pools[candidate.pool].queue;
+                let leaf = *candidate.leaf.get_or_insert_with(|| queue.insert(class));
+                queue.set(leaf, demand, Some(rank));
             }
         }
-        self.put_on_agenda(class);
+        self.queue_attempt(class);
         self.set_due(class);
     }
 
-    /// A head has its turn again.
-    pub(super) fn put_on_agenda(&mut self, class: usize) {
-        if let Some(rank) = self.classes[class].shown {
-            self.agenda.todo.insert((rank, Item::Class(class)));
+    /// Queues another attempt for the head of a class.
+    pub(super) fn queue_attempt(&mut self, class: usize) {
+        if let Some(rank) = self.classes[class].published {
+            self.work.items.insert((rank, Item::Class(class)));
         }
     }
 
-    /// Notes when the head will have waited long enough for room to be kept for it.
+    /// Schedules when the head of a class becomes due for a reservation.
     pub(super) fn set_due(&mut self, class: usize) {
         let Some((rank, unit)) = self.classes[class].head() else { return };
-        let has_hold = matches!(self.entries[unit].state, State::Waiting { hold: Some(_), .. });
+        let has_hold = matches!(self.entries[unit].state, State::Pending { hold: Some(_), .. });
         if has_hold || self.classes[class].due.is_some() {
             return;
         }
-        let at = rank.since + self.settings.patience;
+        let at = rank.since + self.settings.reserve_after;
         self.classes[class].due = Some(at);
         self.due.insert((at, class));
     }
 
-    /// Lets go of what is kept for a unit.
+    /// Releases the hold of a unit.
     pub(super) fn drop_hold(&mut self, unit: usize) {
         let rank = self.entries[unit].rank();
         let class = self.entries[unit].class;
-        let State::Waiting { hold, .. } = &mut self.entries[unit].state else { return };
+        let State::Pending { hold, .. } = &mut self.entries[unit].state else { return };
         let Some(hold) = hold.take() else { return };
-        self.pools[hold.spot.pool].let_go(hold.spot.slot, &rank);
+        self.pools[hold.spot.pool].release_hold(hold.spot.slot, &rank);
         if hold.is_promised {
-            for seat in &self.classes[class].seats {
-                self.pools[seat.pool].promised.remove(&rank);
+            for candidate in &self.classes[class].candidates {
+                self.pools[candidate.pool].promised.remove(&rank);
             }
         }
-        self.check_wanting(hold.spot.pool);
+        self.track_due_heads(hold.spot.pool);
         self.touch(hold.spot);
     }
 
-    /// What was kept for a unit is lost: it waits like others do.
-    pub(super) fn back_in_line(&mut self, unit: usize) {
+    /// Revokes the hold of a unit and returns it to the queue.
+    pub(super) fn revoke_hold(&mut self, unit: usize) {
         self.drop_hold(unit);
         let entry = &self.entries[unit];
         let (class, rank) = (entry.class, entry.rank());
-        self.classes[class].line.insert(rank, unit);
-        self.refresh_class(class);
+        self.classes[class].pending.insert(rank, unit);
+        self.refresh_head(class);
         self.set_due(class);
     }
 
-    /// Keeps room for a unit on a node. A promised one needs no more than time: it leaves the line.
-    pub(super) fn keep(&mut self, unit: usize, hold: Hold) {
+    /// Holds capacity for a unit on a node. A promised unit only needs time: it leaves the queue.
+    pub(super) fn hold(&mut self, unit: usize, hold: Hold) {
         self.drop_hold(unit);
         let entry = &self.entries[unit];
         let (class, rank) = (entry.class, entry.rank());
         let pool = hold.spot.pool;
-        let Some(want) = self.classes[class].want(pool).cloned() else { return };
-        if let State::Waiting { hold: slot, .. } = &mut self.entries[unit].state {
+        let Some(demand) = self.classes[class].demand(pool).cloned() else { return };
+        if let State::Pending { hold: slot, .. } = &mut self.entries[unit].state {
             *slot = Some(hold);
         }
-        self.pools[pool].hold(hold.spot.slot, node::Hold { rank, unit, want });
+        self.pools[pool].add_hold(hold.spot.slot, node::Hold { rank, unit, demand });
         if hold.is_promised {
-            for seat in &self.classes[class].seats {
-                self.pools[seat.pool].promised.insert(rank, unit);
+            for candidate in &self.classes[class].candidates {
+                self.pools[candidate.pool].promised.insert(rank, unit);
             }
-            self.leave_line(unit);
+            self.dequeue(unit);
         } else {
             self.pools[pool].aged.insert(rank, unit);
         }
         self.touch(hold.spot);
     }
 
-    /// Says that room is kept for a unit that waits, as it was decided before.
-    pub fn reserve(&mut self, reservation: &Reservation) {
-        // What was asked for may name kinds that became known later.
-        self.settle();
+    /// Restores a reservation that was decided before.
+    pub fn restore_reservation(&mut self, reservation: &Reservation) {
+        // The request may name kinds that were added later.
+        self.refresh_pools();
         let Some(&unit) = self.index.get(&reservation.unit) else { return };
-        let Some(site) = self.sites.get(&reservation.place.cluster) else { return };
-        let Some(&slot) = site.nodes.get(&reservation.place.node) else { return };
-        let here = Spot { pool: site.pool, slot };
-        if matches!(self.entries[unit].state, State::Waiting { .. }) {
-            self.keep(unit, Hold { spot: here, is_promised: reservation.is_promised });
+        let Some(entry) = self.clusters.get(&reservation.place.cluster) else { return };
+        let Some(&slot) = entry.nodes.get(&reservation.place.node) else { return };
+        let target = Spot { pool: entry.pool, slot };
+        if matches!(self.entries[unit].state, State::Pending { .. }) {
+            self.hold(unit, Hold { spot: target, is_promised: reservation.is_promised });
             let class = self.entries[unit].class;
             if self.classes[class].head().is_some_and(|(_, head)| head == unit) {
-                self.no_longer_due(class);
+                self.clear_due(class);
             }
         }
     }
 
-    /// Moves the first who has waited long enough to where room is kept by rank; false if none has.
-    pub(super) fn note_who_is_due(&mut self, now: Time, out: &mut Decisions) -> bool {
+    /// Adds the next due head to a pool's due heads; false if none is due.
+    pub(super) fn queue_due_reservation(&mut self, now: Time, out: &mut Decisions) -> bool {
         let Some(&(at, class)) = self.due.first().filter(|(at, _)| *at <= now) else {
             return false;
         };
@@ -166,107 +166,110 @@ impl World {
         self.due.remove(&(at, class));
         self.classes[class].due = None;
         let Some((rank, unit)) = self.classes[class].head() else { return true };
-        let chosen = self.pool_for_keeping(class);
-        // It may have wanted room in another pool before this one had a node for it.
-        for seat in &self.classes[class].seats {
-            self.pools[seat.pool].wanting.remove(&rank);
+        let chosen = self.reservation_pool(class);
+        // It may be queued in another pool, from before this one had a node for it.
+        for candidate in &self.classes[class].candidates {
+            self.pools[candidate.pool].due_heads.remove(&rank);
         }
-        let better = self.classes[class].seats.iter().map(|seat| seat.pool);
+        let better = self.classes[class].candidates.iter().map(|c| c.pool);
         for pool in better.take_while(|pool| Some(*pool) != chosen) {
             self.pools[pool].overdue.insert(class);
         }
-        let has_hold = matches!(self.entries[unit].state, State::Waiting { hold: Some(_), .. });
+        let has_hold = matches!(self.entries[unit].state, State::Pending { hold: Some(_), .. });
         if let Some(pool) = chosen.filter(|_| !has_hold) {
-            self.pools[pool].wanting.insert(rank, class);
-            self.check_wanting(pool);
+            self.pools[pool].due_heads.insert(rank, class);
+            self.track_due_heads(pool);
         }
         true
     }
 
-    fn no_longer_due(&mut self, class: usize) {
+    fn clear_due(&mut self, class: usize) {
         if let Some(at) = self.classes[class].due.take() {
             self.due.remove(&(at, class));
         }
     }
 
-    pub(super) fn check_wanting(&mut self, pool: usize) {
-        if self.pools[pool].wanting.is_empty() {
-            self.wanting.remove(&pool);
+    pub(super) fn track_due_heads(&mut self, pool: usize) {
+        if self.pools[pool].due_heads.is_empty() {
+            self.due_pools.remove(&pool);
         } else {
-            self.wanting.insert(pool);
+            self.due_pools.insert(pool);
         }
     }
 
-    /// The first pool where the class would fit if a node were empty.
-    pub(super) fn pool_for_keeping(&self, class: usize) -> Option<usize> {
-        let mut seats = self.classes[class].seats.iter();
-        seats.find(|seat| self.fits_empty(class, seat, true)).map(|seat| seat.pool)
+    /// The first pool with a node that fits the class when empty.
+    pub(super) fn reservation_pool(&self, class: usize) -> Option<usize> {
+        let mut candidates = self.classes[class].candidates.iter();
+        candidates.find(|c| self.fits_any_empty(class, c, true)).map(|c| c.pool)
     }
 
-    /// Keeps room for those who have waited long, the best-ranked first, in as many steps as are
-    /// left. True if it did.
-    pub(super) fn keep_room(&mut self, steps: usize, out: &mut Decisions) -> bool {
-        let pools: Vec<usize> = self.wanting.iter().copied().collect();
+    /// Grants reservations to due heads, best rank first, within the remaining steps. Returns
+    /// whether any was granted.
+    pub(super) fn grant_reservations(&mut self, steps: usize, out: &mut Decisions) -> bool {
+        let pools: Vec<usize> = self.due_pools.iter().copied().collect();
         let before = out.reservations.len();
         for pool in pools {
             let mut is_left = true;
             while is_left && out.steps < steps {
                 out.steps += 1;
-                is_left = self.keep_one(pool, out);
+                is_left = self.grant_reservation(pool, out);
             }
             if !is_left {
-                // Nobody else can get any before something is let go.
-                self.wanting.remove(&pool);
+                // No further reservation is possible until a hold is released.
+                self.due_pools.remove(&pool);
             }
         }
-        // By unit, as pools have no order of their own.
+        // By unit, because pools are not ordered.
         out.reservations[before..].sort_by_key(|reservation| reservation.unit);
         out.reservations.len() > before
     }
 
-    /// Keeps room for the first who wants it; at most on a few nodes, so that capacity is not
-    /// hoarded. Who ranks higher takes the turn of who ranks lowest.
-    fn keep_one(&mut self, pool: usize, out: &mut Decisions) -> bool {
+    /// Grants a reservation to the pool's first due head. The number of reserved nodes is limited
+    /// so that capacity is not hoarded; a better rank replaces the lowest.
+    fn grant_reservation(&mut self, pool: usize, out: &mut Decisions) -> bool {
         let inside = &self.pools[pool];
-        let Some((&rank, &class)) = inside.wanting.first_key_value() else { return false };
-        let limit = (inside.groups[0].order.len() * self.settings.kept_permille / 1000).max(1);
+        let Some((&rank, &class)) = inside.due_heads.first_key_value() else {
+            return false;
+        };
+        let limit =
+            (inside.groups[0].order.len() * self.settings.max_reserved_permille / 1000).max(1);
         let last = inside.aged.last_key_value().map(|(last, &unit)| (*last, unit));
-        let yields = last.filter(|_| inside.aged.len() >= limit);
-        if yields.is_some_and(|(last, _)| last <= rank) {
+        let replaced = last.filter(|_| inside.aged.len() >= limit);
+        if replaced.is_some_and(|(last, _)| last <= rank) {
             return false;
         }
-        let Some(slot) = self.nearest(class, pool, &rank) else {
-            self.pools[pool].wanting.remove(&rank);
+        let Some(slot) = self.reservation_node(class, pool, &rank) else {
+            self.pools[pool].due_heads.remove(&rank);
             self.set_due(class);
             return true;
         };
-        if let Some((_, last)) = yields {
+        if let Some((_, last)) = replaced {
             self.drop_hold(last);
             self.set_due(self.entries[last].class);
         }
-        self.pools[pool].wanting.remove(&rank);
+        self.pools[pool].due_heads.remove(&rank);
         let Some((_, unit)) = self.classes[class].head() else { return true };
-        let here = Spot { pool, slot };
-        self.keep(unit, Hold { spot: here, is_promised: false });
-        let place = self.place(here);
+        let target = Spot { pool, slot };
+        self.hold(unit, Hold { spot: target, is_promised: false });
+        let place = self.place(target);
         out.reservations.push(Reservation { unit: rank.id, place, is_promised: false });
         true
     }
 
-    /// The node that lacks the least for a class, among those where it would fit when empty. One
-    /// where room is kept for nobody else is better, and of these only the first few are compared.
-    fn nearest(&self, class: usize, pool: usize, rank: &Rank) -> Option<usize> {
+    /// The node with the smallest shortage for a class, among those that fit it when empty. Nodes
+    /// without holds are preferred, and only the first few of them are compared.
+    fn reservation_node(&self, class: usize, pool: usize, rank: &Rank) -> Option<usize> {
         let inside = &self.pools[pool];
-        let want = self.classes[class].want(pool)?;
-        let mut left = COMPARED;
+        let demand = self.classes[class].demand(pool)?;
+        let mut left = RESERVATION_CANDIDATES;
         let mut best = None;
         for (position, slot) in inside.groups[self.group(class, pool)?].order.iter() {
             let node = &inside.nodes[slot];
-            if !node.is_open || !self.could_fit(class, Spot { pool, slot }, want) {
+            if !node.is_open || !self.fits_empty(class, Spot { pool, slot }, demand) {
                 continue;
             }
-            let lack = inside.lack_permille(slot, want, rank);
-            let score = (node.holds.len(), lack, position);
+            let shortage = inside.lack_permille(slot, demand, rank);
+            let score = (node.holds.len(), shortage, position);
             if best.is_none_or(|(other, _)| score < other) {
                 best = Some((score, slot));
             }
@@ -278,13 +281,13 @@ impl World {
         best.map(|(_, slot)| slot)
     }
 
-    pub(super) fn say(&mut self, unit: usize, wait: Wait, out: &mut Decisions) {
+    pub(super) fn set_reason(&mut self, unit: usize, wait: PendingReason, out: &mut Decisions) {
         let id = self.entries[unit].id;
-        if let State::Waiting { said, .. } = &mut self.entries[unit].state
-            && *said != Some(wait)
+        if let State::Pending { reason, .. } = &mut self.entries[unit].state
+            && *reason != Some(wait)
         {
-            *said = Some(wait);
-            out.waits.push(Waiting { unit: id, wait });
+            *reason = Some(wait);
+            out.pending.push(PendingUnit { unit: id, reason: wait });
         }
     }
 }

@@ -1,223 +1,225 @@
-//! One round of deciding: those whose turn it may be, best-ranked first, until nothing is left.
+//! One scheduling round: processes work items, best rank first, until none is left.
 //!
-//! Between rounds this holds: no head of a line fits anywhere, not even by preemption, unless its
-//! class is on the agenda or the node is touched. Every change of a fact touches what it may have
-//! made possible; so what a round looks at is all that can have changed.
+//! Invariant between rounds: no head of a class fits on any node, not even by preemption, unless
+//! the class or the node has a work item. Every change queues what it may have made possible, so a
+//! round examines everything that can have changed.
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::decision::{Backfill, Decisions, Preemption, Reservation, Start, Wait, Why};
-use super::pool::Was;
+use super::decision::{
+    Backfill, BackfillReason, Decisions, PendingReason, Preemption, Reservation, Start,
+};
+use super::pool::Snapshot;
 use super::preempt::Victims;
 use super::queue::Probe;
 use super::unit::{Rank, Spot};
 use super::{Hold, State, World};
 use crate::Time;
 
-/// Whose turn it is.
+/// A work item of a scheduling round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Item {
-    /// Somebody whose room is being made.
+    /// A unit with a promised hold.
     Promised(usize),
     /// The head of a class.
     Class(usize),
-    /// The head of a class that a touched node could serve.
+    /// The head of a class that could use a touched node.
     Node(Spot, usize),
 }
 
-/// What is to be looked at.
+/// The work items of a round.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Agenda {
-    pub(super) todo: BTreeSet<(Rank, Item)>,
+pub(super) struct WorkItems {
+    pub(super) items: BTreeSet<(Rank, Item)>,
     touched: HashMap<Spot, Touched>,
-    unlooked: Vec<Spot>,
+    unexamined: Vec<Spot>,
 }
 
-/// A node with more room than before.
+/// A node whose free capacity may have grown.
 #[derive(Debug, Clone, Copy, Default)]
 struct Touched {
-    /// All up to here were served or can't be.
+    /// Ranks up to this one are done.
     after: Option<Rank>,
-    /// Who is next, and is on the agenda.
+    /// The next head, which has a work item.
     next: Option<(Rank, usize)>,
 }
 
-impl Agenda {
-    /// Has the node looked at from the beginning.
+impl WorkItems {
+    /// Examines the node from the start of the queue.
     fn touch(&mut self, spot: Spot) {
-        self.forget(spot);
+        self.remove(spot);
         self.touched.insert(spot, Touched::default());
-        self.unlooked.push(spot);
+        self.unexamined.push(spot);
     }
 
-    pub(super) fn forget(&mut self, spot: Spot) {
+    pub(super) fn remove(&mut self, spot: Spot) {
         if let Some(Touched { next: Some((rank, class)), .. }) = self.touched.remove(&spot) {
-            self.todo.remove(&(rank, Item::Node(spot, class)));
+            self.items.remove(&(rank, Item::Node(spot, class)));
         }
     }
 }
 
 impl World {
-    /// Decides what to do now, in at most about `steps` steps.
+    /// Runs a scheduling round of at most about `steps` steps.
     ///
-    /// What is decided counts as done: deciding again gives nothing, unless the bound was reached.
-    /// The caller makes it durable, and says what became of it ([`World::placed`],
-    /// [`World::stopping`], [`World::requeue`], [`World::gone`]).
+    /// Decisions apply to the model at once: deciding again yields nothing unless the limit was
+    /// reached. The caller persists them and reports the outcome ([`World::set_placed`],
+    /// [`World::set_stopping`], [`World::requeue`], [`World::remove`]).
     pub fn decide(&mut self, now: Time, steps: usize) -> Decisions {
-        self.settle();
+        self.refresh_pools();
         let mut out = Decisions::default();
         while out.steps < steps.max(1) {
-            if self.step(now, &mut out) || self.note_who_is_due(now, &mut out) {
+            if self.step(now, &mut out) || self.queue_due_reservation(now, &mut out) {
                 continue;
             }
-            if !self.keep_room(steps.max(1), &mut out) && self.agenda.unlooked.is_empty() {
-                out.is_complete = self.wanting.is_empty();
+            if !self.grant_reservations(steps.max(1), &mut out) && self.work.unexamined.is_empty() {
+                out.is_complete = self.due_pools.is_empty();
                 break;
             }
         }
-        self.report_news(&mut out);
+        self.report_newly_pending(&mut out);
         out
     }
 
-    /// Brings the indexes of all pools up to date whose nodes have changed.
-    pub(super) fn settle(&mut self) {
-        for pool in std::mem::take(&mut self.stale) {
-            self.pools[pool].settle();
-            for class in std::mem::take(&mut self.pools[pool].puzzled) {
-                self.unseat(class);
-                self.seat(class);
+    /// Rebuilds the indexes of stale pools.
+    pub(super) fn refresh_pools(&mut self) {
+        for pool in std::mem::take(&mut self.stale_pools) {
+            self.pools[pool].rebuild();
+            for class in std::mem::take(&mut self.pools[pool].unresolved) {
+                self.leave_pools(class);
+                self.join_pools(class);
             }
-            self.restructured(pool);
+            self.handle_restructured(pool);
         }
     }
 
-    /// What nodes a pool has, or what they have, has changed: room may be kept where it could not.
-    pub(super) fn restructured(&mut self, pool: usize) {
-        self.structure += 1;
+    /// Handles a change of a pool's nodes or their capacity: reservations may become possible.
+    pub(super) fn handle_restructured(&mut self, pool: usize) {
+        self.structure_version += 1;
         for class in std::mem::take(&mut self.pools[pool].overdue) {
             self.set_due(class);
         }
-        self.check_wanting(pool);
+        self.track_due_heads(pool);
     }
 
-    /// If a node is not what it was, those may want room elsewhere who wanted it in its pool.
-    pub(super) fn check_loss(&mut self, spot: Spot, was: &Was) {
+    /// Rechecks the pool's due heads after a node changed for the worse.
+    pub(super) fn handle_degraded(&mut self, spot: Spot, before: &Snapshot) {
         let pool = &self.pools[spot.pool];
-        if pool.wanting.is_empty() || !pool.is_worse(spot.slot, was) {
+        if pool.due_heads.is_empty() || !pool.is_degraded(spot.slot, before) {
             return;
         }
-        let has_another = pool.has_another(spot.slot, was);
+        let has_equivalent = pool.has_equivalent(spot.slot, before);
         let cluster = pool.nodes[spot.slot].cluster;
-        let concerned: Vec<usize> = if has_another {
+        let concerned: Vec<usize> = if has_equivalent {
             self.pinned.get(&cluster).into_iter().flatten().copied().collect()
         } else {
-            pool.wanting.values().copied().collect()
+            pool.due_heads.values().copied().collect()
         };
         for class in concerned {
-            self.check_pool(class, spot.pool);
+            self.recheck_reservation(class, spot.pool);
         }
     }
 
-    /// A class that wants room in a pool where no node would do any more looks for another.
-    fn check_pool(&mut self, class: usize, pool: usize) {
-        let Some(rank) = self.classes[class].shown else { return };
-        if self.pools[pool].wanting.contains_key(&rank)
-            && self.pool_for_keeping(class) != Some(pool)
+    /// Makes a class due again if no node of the pool can hold a reservation for it any more.
+    fn recheck_reservation(&mut self, class: usize, pool: usize) {
+        let Some(rank) = self.classes[class].published else { return };
+        if self.pools[pool].due_heads.contains_key(&rank)
+            && self.reservation_pool(class) != Some(pool)
         {
-            self.pools[pool].wanting.remove(&rank);
-            self.check_wanting(pool);
+            self.pools[pool].due_heads.remove(&rank);
+            self.track_due_heads(pool);
             self.set_due(class);
         }
     }
 
-    /// One step; false when there is none.
+    /// Processes one work item; false if there is none.
     fn step(&mut self, now: Time, out: &mut Decisions) -> bool {
-        if let Some(spot) = self.agenda.unlooked.pop() {
+        if let Some(spot) = self.work.unexamined.pop() {
             out.steps += 1;
-            self.look(spot);
+            self.examine(spot);
             return true;
         }
-        let Some((rank, item)) = self.agenda.todo.pop_first() else { return false };
+        let Some((rank, item)) = self.work.items.pop_first() else { return false };
         out.steps += 1;
         match item {
-            Item::Promised(unit) => self.redeem(unit, now, out),
-            Item::Class(class) => self.attempt(class, now, out),
+            Item::Promised(unit) => self.try_promised(unit, now, out),
+            Item::Class(class) => self.try_head(class, now, out),
             Item::Node(spot, class) => self.serve(spot, class, rank, now, out),
         }
         true
     }
 
-    /// A node has more room than before, or may have.
+    /// Queues a node whose free capacity may have grown.
     pub(super) fn touch(&mut self, spot: Spot) {
-        self.agenda.touch(spot);
+        self.work.touch(spot);
         self.recheck_promises(spot);
     }
 
-    /// Has those looked at whose room is being made on a node.
+    /// Queues the units that hold capacity on a node.
     pub(super) fn recheck_promises(&mut self, spot: Spot) {
         for hold in &self.pools[spot.pool].nodes[spot.slot].holds {
-            self.agenda.todo.insert((hold.rank, Item::Promised(hold.unit)));
+            self.work.items.insert((hold.rank, Item::Promised(hold.unit)));
         }
     }
 
-    /// Finds who is next for a touched node.
-    fn look(&mut self, spot: Spot) {
-        let Some(touched) = self.agenda.touched.get(&spot).copied() else { return };
+    /// Finds the next head that could use a touched node.
+    fn examine(&mut self, spot: Spot) {
+        let Some(touched) = self.work.touched.get(&spot).copied() else { return };
         if touched.next.is_some() {
             return;
         }
-        let probe = CanUse { world: self, spot };
+        let probe = Servable { world: self, spot };
         match self.pools[spot.pool].queue.next(touched.after.as_ref(), &probe) {
-            None => drop(self.agenda.touched.remove(&spot)),
+            None => drop(self.work.touched.remove(&spot)),
             Some((rank, class)) => {
-                self.agenda.todo.insert((rank, Item::Node(spot, class)));
+                self.work.items.insert((rank, Item::Node(spot, class)));
                 let next = Some((rank, class));
-                self.agenda.touched.insert(spot, Touched { next, ..touched });
+                self.work.touched.insert(spot, Touched { next, ..touched });
             }
         }
     }
 
     fn serve(&mut self, spot: Spot, class: usize, rank: Rank, now: Time, out: &mut Decisions) {
-        self.agenda.touched.insert(spot, Touched { after: Some(rank), next: None });
-        self.agenda.unlooked.push(spot);
-        if self.classes[class].shown == Some(rank) {
-            self.attempt(class, now, out);
+        self.work.touched.insert(spot, Touched { after: Some(rank), next: None });
+        self.work.unexamined.push(spot);
+        if self.classes[class].published == Some(rank) {
+            self.try_head(class, now, out);
         }
     }
 
-    /// Somebody whose room was being made starts, waits on, or has lost it.
-    fn redeem(&mut self, unit: usize, now: Time, out: &mut Decisions) {
+    /// Starts a promised unit, keeps it waiting, or revokes its hold.
+    fn try_promised(&mut self, unit: usize, now: Time, out: &mut Decisions) {
         let entry = &self.entries[unit];
-        let State::Waiting { hold: Some(Hold { spot, is_promised: true }), .. } = entry.state
+        let State::Pending { hold: Some(Hold { spot, is_promised: true }), .. } = entry.state
         else {
             return;
         };
         let (class, rank) = (entry.class, entry.rank());
         let pool = &self.pools[spot.pool];
-        let Some(want) = self.classes[class].want(spot.pool) else { return };
-        let is_apart = self.is_apart(class, spot);
-        if is_apart && pool.fits_now(spot.slot, want, &rank) {
+        let Some(demand) = self.classes[class].demand(spot.pool) else { return };
+        let is_spread_ok = self.is_spread_ok(class, spot);
+        if is_spread_ok && pool.fits_now(spot.slot, demand, &rank) {
             self.start(unit, spot, now, out);
-        } else if !is_apart || !pool.fits_soon(spot.slot, want, &rank) {
-            self.back_in_line(unit);
+        } else if !is_spread_ok || !pool.fits_future(spot.slot, demand, &rank) {
+            self.revoke_hold(unit);
         }
     }
 
-    /// Does the best for the head of a class.
-    fn attempt(&mut self, class: usize, now: Time, out: &mut Decisions) {
+    /// Starts the head of a class, promises it a node, or preempts for it.
+    fn try_head(&mut self, class: usize, now: Time, out: &mut Decisions) {
         let Some((rank, unit)) = self.classes[class].head() else { return };
         self.set_over_budget(class, false);
-        if let Some(spot) = self.seek_start(class, unit, &rank) {
+        if let Some(spot) = self.start_node(class, unit, &rank) {
             return self.start(unit, spot, now, out);
         }
-        if let Some(spot) = self.seek_coming(class, unit, &rank) {
+        if let Some(spot) = self.future_node(class, unit, &rank) {
             return self.promise(unit, spot, out);
         }
-        match self.seek_victims(class, &rank, now) {
+        match self.find_victims(class, &rank, now) {
             Ok(victims) => self.preempt(unit, &victims, out),
             Err(wait) => {
-                self.set_over_budget(class, wait == Wait::Budget);
-                self.say(unit, wait, out);
+                self.set_over_budget(class, wait == PendingReason::Budget);
+                self.set_reason(unit, wait, out);
             }
         }
     }
@@ -238,18 +240,18 @@ impl World {
 
     pub(super) fn start(&mut self, unit: usize, spot: Spot, now: Time, out: &mut Decisions) {
         self.drop_hold(unit);
-        self.leave_line(unit);
+        self.dequeue(unit);
         let rank = self.entries[unit].rank();
-        let backfill = self.overtaken(&rank, spot);
+        let backfill = self.find_overtaken(&rank, spot);
         out.starts.push(Start { unit: rank.id, place: self.place(spot), backfill });
         self.occupy(unit, spot, now);
     }
 
     fn promise(&mut self, unit: usize, spot: Spot, out: &mut Decisions) {
-        self.keep(unit, Hold { spot, is_promised: true });
+        self.hold(unit, Hold { spot, is_promised: true });
         let (id, place) = (self.entries[unit].id, self.place(spot));
         out.reservations.push(Reservation { unit: id, place, is_promised: true });
-        self.say(unit, Wait::Yielding, out);
+        self.set_reason(unit, PendingReason::Yielding, out);
     }
 
     fn preempt(&mut self, unit: usize, victims: &Victims, out: &mut Decisions) {
@@ -268,77 +270,82 @@ impl World {
         self.promise(unit, victims.spot, out);
     }
 
-    /// The first who waits, could use the node if it were empty, and ranks before `rank`.
-    fn overtaken(&self, rank: &Rank, spot: Spot) -> Option<Backfill> {
+    /// The best-ranked pending unit before `rank` that could use the node if it were empty.
+    fn find_overtaken(&self, rank: &Rank, spot: Spot) -> Option<Backfill> {
         let pool = &self.pools[spot.pool];
-        let waiting = pool.queue.next(None, &Before { world: self, spot, rank });
+        let waiting = pool.queue.next(None, &Ahead { world: self, spot, rank });
         let mut promised = pool.promised.range(..rank);
-        let promised = promised.find(|(_, unit)| self.covets(self.entries[**unit].class, spot));
-        let waiting = waiting.map(|(first, _)| (first, Why::DoesNotFit));
-        let promised = promised.map(|(first, _)| (*first, Why::Promised));
+        let promised = promised.find(|(_, unit)| self.could_use(self.entries[**unit].class, spot));
+        let waiting = waiting.map(|(first, _)| (first, BackfillReason::DoesNotFit));
+        let promised = promised.map(|(first, _)| (*first, BackfillReason::Promised));
         let (first, why) = waiting.into_iter().chain(promised).min_by_key(|(first, _)| *first)?;
         Some(Backfill { ahead: first.id, why })
     }
 
-    /// Those who came and are not first in their line wait behind those who are.
-    fn report_news(&mut self, out: &mut Decisions) {
-        for id in std::mem::take(&mut self.news) {
+    /// Reports the reason of newly pending units that are not the head of their class.
+    fn report_newly_pending(&mut self, out: &mut Decisions) {
+        for id in std::mem::take(&mut self.newly_pending) {
             let Some(&unit) = self.index.get(&id) else { continue };
             let entry = &self.entries[unit];
-            let is_head = self.classes[entry.class].shown == Some(entry.rank());
+            let is_head = self.classes[entry.class].published == Some(entry.rank());
             match entry.state {
-                State::Waiting { hold: Some(Hold { is_promised: true, .. }), .. } => {
-                    self.say(unit, Wait::Yielding, out);
+                State::Pending { hold: Some(Hold { is_promised: true, .. }), .. } => {
+                    self.set_reason(unit, PendingReason::Yielding, out);
                 }
-                // The bound was reached before its turn came.
-                State::Waiting { said: None, .. } if is_head => drop(self.news.insert(id)),
-                State::Waiting { said: None, .. } => self.say(unit, Wait::Behind, out),
+                // The step limit was reached before its turn.
+                State::Pending { reason: None, .. } if is_head => {
+                    self.newly_pending.insert(id);
+                }
+                State::Pending { reason: None, .. } => {
+                    self.set_reason(unit, PendingReason::Behind, out);
+                }
                 _ => {}
             }
         }
     }
 }
 
-/// Who could be served by a node, if need be by preemption?
-struct CanUse<'a> {
+/// Matches heads that a node could serve, if need be by preemption.
+struct Servable<'a> {
     world: &'a World,
     spot: Spot,
 }
 
-impl Probe for CanUse<'_> {
-    fn may(&self, best: &Rank, least: &[i64]) -> bool {
+impl Probe for Servable<'_> {
+    fn may_match(&self, best: &Rank, least: &[i64]) -> bool {
         let pool = &self.world.pools[self.spot.pool];
-        let short =
-            |(k, &least): (usize, &i64)| least > 0 && least > pool.reach(self.spot.slot, k, best);
+        let short = |(k, &least): (usize, &i64)| {
+            least > 0 && least > pool.free_preempting(self.spot.slot, k, best)
+        };
         pool.nodes[self.spot.slot].is_open && !least.iter().enumerate().any(short)
     }
 
-    fn can(&self, class: usize, head: &Rank) -> bool {
+    fn matches(&self, class: usize, head: &Rank) -> bool {
         let pool = &self.world.pools[self.spot.pool];
-        let Some(want) = self.world.classes[class].want(self.spot.pool) else { return false };
+        let Some(demand) = self.world.classes[class].demand(self.spot.pool) else { return false };
         let slot = self.spot.slot;
         let fits = if self.world.may_preempt(class) {
-            pool.fits_after(slot, want, head)
+            pool.fits_preempting(slot, demand, head)
         } else {
-            pool.fits_soon(slot, want, head)
+            pool.fits_future(slot, demand, head)
         };
         fits && self.world.may_use(class, self.spot)
     }
 }
 
-/// Who that could use a node, were it empty, ranks before somebody?
-struct Before<'a> {
+/// Matches heads before a rank that could use a node if it were empty.
+struct Ahead<'a> {
     world: &'a World,
     spot: Spot,
     rank: &'a Rank,
 }
 
-impl Probe for Before<'_> {
-    fn may(&self, best: &Rank, _: &[i64]) -> bool {
+impl Probe for Ahead<'_> {
+    fn may_match(&self, best: &Rank, _: &[i64]) -> bool {
         best < self.rank
     }
 
-    fn can(&self, class: usize, _: &Rank) -> bool {
-        self.world.covets(class, self.spot)
+    fn matches(&self, class: usize, _: &Rank) -> bool {
+        self.world.could_use(class, self.spot)
     }
 }

@@ -1,26 +1,26 @@
-//! Which of the nodes that fit is best.
+//! Scores candidate nodes.
 
 use super::pool::Pool;
 
-/// Why a node is good, best first. Fields are compared top to bottom and the lowest wins, so the
+/// The score of a candidate node. Fields are compared top to bottom and the lowest wins, so the
 /// order of the fields *is* the policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Score {
-    /// How unevenly the kinds of the node would be used up, in thousandths: leave no odd corners.
+    /// How unevenly the kinds would be used, in thousandths: avoids stranded capacity.
     stranded_permille: i64,
-    /// How much would stay free, in thousandths: fill what is begun.
+    /// How much would stay free, in thousandths: fills partly used nodes first.
     left_permille: i64,
-    /// The order of the pool: what is scarce last. Also what makes two runs agree.
+    /// Position in the pool's order (scarce kinds last), which makes runs deterministic.
     position: usize,
 }
 
 impl Score {
-    /// The score of a node if `want` were placed there.
-    pub(super) fn of(pool: &Pool, slot: usize, want: &[(usize, i64)], position: usize) -> Self {
+    /// Scores a node for `demand`.
+    pub(super) fn new(pool: &Pool, slot: usize, demand: &[(usize, i64)], position: usize) -> Self {
         let (mut most, mut least, mut sum, mut kinds) = (0, 1000, 0, 0);
         for (k, &has) in pool.capacity(slot).iter().enumerate().filter(|(_, has)| **has > 0) {
-            let asked = want.iter().find(|(column, _)| *column == k).map_or(0, |(_, a)| *a);
-            let left = permille(pool.free(slot, k) - asked, has);
+            let requested = demand.iter().find(|(column, _)| *column == k).map_or(0, |(_, a)| *a);
+            let left = permille(pool.free(slot, k) - requested, has);
             (most, least) = (left.max(most), left.min(least));
             (sum, kinds) = (sum + left, kinds + 1);
         }

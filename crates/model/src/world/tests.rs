@@ -1,10 +1,10 @@
-//! The rules of placement, as examples and as properties.
+//! The rules of the scheduler, as examples and as properties.
 
-mod asking;
 mod examples;
 mod history;
-mod keeping;
 mod oracle;
+mod queries;
+mod reservations;
 mod starvation;
 
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ fn id(n: u32) -> UnitId {
     UnitId { owner: xid(n), replica: 0 }
 }
 
-/// A unit of the first organization that asks for CPU and may go anywhere.
+/// A unit of the first organization that requests CPU on any cluster.
 fn unit(n: u32, cpu: i64, priority: i64) -> Unit {
     Unit {
         id: id(n),
@@ -68,9 +68,9 @@ fn world(clusters: &[Cluster]) -> World {
 
 const ENOUGH: usize = 100_000;
 
-/// All that a world was told of its units, as if told again.
+/// All units of a world with their states.
 fn units_of(world: &World) -> Vec<(Unit, State)> {
-    let told = |entry: &Entry| {
+    let as_reported = |entry: &Entry| {
         let key = &world.classes[entry.class].key;
         let unit = Unit {
             id: entry.id,
@@ -80,13 +80,13 @@ fn units_of(world: &World) -> Vec<(Unit, State)> {
             request: key.request.clone(),
             target: key.target,
             selector: key.selector.clone(),
-            is_spread: key.apart.is_some(),
+            is_spread: key.spread_owner.is_some(),
             run_for: entry.run_for,
             ends_at: entry.ends_at,
         };
         (unit, entry.state.clone())
     };
-    let mut all: Vec<_> = world.index.values().map(|&at| told(&world.entries[at])).collect();
+    let mut all: Vec<_> = world.index.values().map(|&at| as_reported(&world.entries[at])).collect();
     all.sort_by_key(|(unit, _)| unit.id);
     all
 }

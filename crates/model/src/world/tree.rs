@@ -1,7 +1,7 @@
-//! A segment tree over nodes in a fixed order that finds those with enough of everything.
+//! A segment tree over the order of nodes that finds those with enough of every kind.
 //!
-//! Each inner node keeps the largest amount of each kind below it, so a subtree in which one kind
-//! is short everywhere is skipped as a whole.
+//! Each inner node stores the largest amount of each kind below it, so subtrees in which one kind
+//! is short everywhere are skipped.
 
 use std::ops::ControlFlow;
 
@@ -15,7 +15,7 @@ pub(super) struct Tree {
     cells: Vec<i64>,
 }
 
-/// Less than any request: a node that takes nobody.
+/// Less than any request: the node accepts no units.
 pub(super) const CLOSED: i64 = i64::MIN / 4;
 
 impl Tree {
@@ -25,7 +25,7 @@ impl Tree {
         Self { leaves, width, cells: vec![CLOSED; 2 * leaves * width] }
     }
 
-    /// Has it no nodes, not even closed ones?
+    /// Has it no leaves?
     pub(super) fn is_empty(&self) -> bool {
         self.leaves == 0
     }
@@ -39,20 +39,20 @@ impl Tree {
         self.row(self.leaves + position)
     }
 
-    /// Writes a leaf without telling its ancestors; follow with [`Tree::build`].
+    /// Writes a leaf without updating its ancestors; follow with [`Tree::build`].
     pub(super) fn put(&mut self, position: usize, row: &[i64]) {
         let at = (self.leaves + position) * self.width;
         self.cells[at..at + self.width].copy_from_slice(row);
     }
 
-    /// Brings all ancestors up to date.
+    /// Recomputes all inner nodes.
     pub(super) fn build(&mut self) {
         for i in (1..self.leaves).rev() {
             self.pull(i);
         }
     }
 
-    /// Changes one leaf.
+    /// Writes a leaf and updates its ancestors.
     pub(super) fn set(&mut self, position: usize, row: &[i64]) {
         self.put(position, row);
         let mut i = usize::midpoint(self.leaves, position);
@@ -61,7 +61,7 @@ impl Tree {
         }
     }
 
-    /// Recomputes one inner node; tells whether it changed.
+    /// Recomputes one inner node and returns whether it changed.
     fn pull(&mut self, i: usize) -> bool {
         let (at, width) = (i * self.width, self.width);
         let mut changed = false;
@@ -73,31 +73,31 @@ impl Tree {
         changed
     }
 
-    /// Visits the positions where `want` fits, in order, until `visit` has had enough.
+    /// Visits the positions where `demand` fits, in order, until `visit` breaks.
     pub(super) fn each_fit(
         &self,
-        want: &[(usize, i64)],
+        demand: &[(usize, i64)],
         visit: &mut dyn FnMut(usize) -> ControlFlow<()>,
     ) {
         if self.leaves > 0 {
-            let _ = self.descend(1, want, visit);
+            let _ = self.descend(1, demand, visit);
         }
     }
 
     fn descend(
         &self,
         i: usize,
-        want: &[(usize, i64)],
+        demand: &[(usize, i64)],
         visit: &mut dyn FnMut(usize) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        if !fits(want, self.row(i)) {
+        if !fits(demand, self.row(i)) {
             return ControlFlow::Continue(());
         }
         if i >= self.leaves {
             return visit(i - self.leaves);
         }
-        self.descend(2 * i, want, visit)?;
-        self.descend(2 * i + 1, want, visit)
+        self.descend(2 * i, demand, visit)?;
+        self.descend(2 * i + 1, demand, visit)
     }
 }
 
@@ -109,10 +109,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn finds_what_a_scan_finds(
+        fn tree_finds_the_same_positions_as_a_scan(
             rows in prop::collection::vec((0i64..5, 0i64..5), 1..40),
             changes in prop::collection::vec((0usize..40, 0i64..5, 0i64..5), 0..20),
-            want in (0i64..5, 0i64..5),
+            demand in (0i64..5, 0i64..5),
         ) {
             let mut rows: Vec<[i64; 2]> = rows.into_iter().map(|(a, b)| [a, b]).collect();
             let mut tree = Tree::new(rows.len(), 2);
@@ -123,10 +123,10 @@ mod tests {
                 rows[i] = [a, b];
                 tree.set(i, &rows[i]);
             }
-            let want = [(0, want.0), (1, want.1)];
+            let demand = [(0, demand.0), (1, demand.1)];
             let mut found = Vec::new();
-            tree.each_fit(&want, &mut |i| { found.push(i); ControlFlow::Continue(()) });
-            let scan: Vec<usize> = (0..rows.len()).filter(|&i| fits(&want, &rows[i])).collect();
+            tree.each_fit(&demand, &mut |i| { found.push(i); ControlFlow::Continue(()) });
+            let scan: Vec<usize> = (0..rows.len()).filter(|&i| fits(&demand, &rows[i])).collect();
             prop_assert_eq!(found, scan);
         }
     }

@@ -1,4 +1,4 @@
-//! What is placed: one replica of a deployment, or one instance.
+//! Units, which are what the scheduler places: one replica of a deployment, or one instance.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -10,12 +10,12 @@ use serde::Serialize;
 
 use crate::{ClusterId, OrganizationId, Resources, Time, Xid};
 
-/// Names a unit: whose replica it is, and which.
+/// Identifies a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct UnitId {
     /// The deployment or instance.
     pub owner: Xid,
-    /// Which of its replicas.
+    /// The replica number.
     pub replica: u32,
 }
 
@@ -25,47 +25,47 @@ impl fmt::Display for UnitId {
     }
 }
 
-/// Where a unit may go.
+/// The clusters a unit may be placed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Target {
-    /// To any cluster that its organization may use: its own first, then shared ones.
+    /// Any cluster that its organization may use: its own first, then shared ones.
     Any,
-    /// To this cluster alone.
+    /// Only this cluster.
     Cluster(ClusterId),
 }
 
-/// Something that wants to be on a node.
+/// A unit to place on a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unit {
-    /// Its name.
+    /// The id.
     pub id: UnitId,
-    /// Whose it is.
+    /// The owning organization.
     pub organization: OrganizationId,
-    /// Higher goes first, and may displace lower.
+    /// Higher priorities go first and may preempt lower ones.
     pub priority: i64,
-    /// Since when it is asked for: among equals, who waits longer goes first.
+    /// Time of the request: among equal priorities the oldest goes first.
     pub since: Time,
-    /// What it needs, all on one node.
+    /// Requested resources, on a single node.
     pub request: Resources,
-    /// Where it may go.
+    /// The clusters it may be placed on.
     pub target: Target,
-    /// Labels that its node (or the node's cluster) must have.
+    /// Labels that the node or its cluster must have.
     pub selector: BTreeMap<String, String>,
-    /// Must replicas of its owner be on different nodes?
+    /// Anti-affinity: must replicas of its owner be on different nodes?
     pub is_spread: bool,
-    /// How long it runs once it has started, if that is known.
+    /// Run time after its start, if limited.
     pub run_for: Option<Duration>,
-    /// When it ends at the latest, if that is known.
+    /// Latest end, if known.
     pub ends_at: Option<Time>,
 }
 
-/// A node, by name.
+/// Identifies a node by name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Place {
-    /// Its cluster.
+    /// The cluster.
     pub cluster: ClusterId,
-    /// Its name there.
+    /// The node's name in the cluster.
     #[serde(serialize_with = "as_text")]
     pub node: Arc<str>,
 }
@@ -80,7 +80,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// The order of the queue: smaller goes first.
+/// The queue order: smaller goes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Rank {
     pub(super) priority: Reverse<i64>,
@@ -88,7 +88,7 @@ pub(super) struct Rank {
     pub(super) id: UnitId,
 }
 
-/// A node's place inside the world: which pool, and which row of it.
+/// Identifies a node by pool and slot in that pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Spot {
     pub(super) pool: usize,

@@ -1,15 +1,15 @@
-//! Vectors over the resource kinds of one pool: named outside, numbered columns inside.
+//! Resource vectors of one pool: kinds are numbered columns.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::{Quantity, Resources};
 
-/// What is asked for, as (column, thousandths). A column that is absent is not asked for, which is
-/// more than zero: it may be overdrawn without being in the way.
-pub(super) type Want = Arc<[(usize, i64)]>;
+/// Amounts as (column, thousandths). Zero amounts are left out: an overcommitted kind must not
+/// block units that do not request it.
+pub(super) type Amounts = Arc<[(usize, i64)]>;
 
-/// The kinds that a pool knows, in the order of their columns.
+/// The resource kinds of a pool in column order.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Kinds {
     names: Vec<String>,
@@ -21,8 +21,8 @@ impl Kinds {
         self.names.len()
     }
 
-    /// The column of a kind, made if it is new.
-    fn intern(&mut self, name: &str) -> usize {
+    /// The column of a kind, added if new.
+    fn column(&mut self, name: &str) -> usize {
         if let Some(&column) = self.columns.get(name) {
             return column;
         }
@@ -31,25 +31,25 @@ impl Kinds {
         self.names.len() - 1
     }
 
-    /// The vector in columns; every kind gets one.
-    pub(super) fn learn(&mut self, vector: &Resources) -> Want {
+    /// Converts a vector to columns, adding columns for new kinds.
+    pub(super) fn intern(&mut self, vector: &Resources) -> Amounts {
         let named = vector.iter().filter(|(_, amount)| !amount.is_zero());
-        named.map(|(kind, amount)| (self.intern(kind), amount.milli())).collect()
+        named.map(|(kind, amount)| (self.column(kind), amount.milli())).collect()
     }
 
-    /// The vector in columns, or nothing when the pool has never heard of one of its kinds.
-    pub(super) fn read(&self, vector: &Resources) -> Option<Want> {
+    /// Converts a vector to columns; none if the pool lacks one of its kinds.
+    pub(super) fn resolve(&self, vector: &Resources) -> Option<Amounts> {
         let named = vector.iter().filter(|(_, amount)| !amount.is_zero());
         named.map(|(kind, amount)| Some((*self.columns.get(kind)?, amount.milli()))).collect()
     }
 
-    /// Columns and amounts as names and quantities.
-    pub(super) fn name(&self, cells: impl Iterator<Item = (usize, i64)>) -> Resources {
+    /// Converts columns back to names and quantities.
+    pub(super) fn to_resources(&self, cells: impl Iterator<Item = (usize, i64)>) -> Resources {
         cells.map(|(k, milli)| (self.names[k].clone(), Quantity::from_milli(milli))).collect()
     }
 }
 
-/// Rows of one width in one piece of memory.
+/// A row-major matrix.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rows {
     width: usize,
@@ -65,21 +65,21 @@ impl Rows {
         &mut self.cells[i * self.width..(i + 1) * self.width]
     }
 
-    /// One cell; a column that is not there yet is zero.
+    /// One cell; missing columns are zero.
     pub(super) fn at(&self, i: usize, column: usize) -> i64 {
         if column < self.width { self.cells[i * self.width + column] } else { 0 }
     }
 
-    /// Adds `want` to a row, as often as `sign`.
-    pub(super) fn add(&mut self, i: usize, want: &[(usize, i64)], sign: i64) {
+    /// Adds `demand` times `sign` to a row.
+    pub(super) fn add(&mut self, i: usize, demand: &[(usize, i64)], sign: i64) {
         let row = self.row_mut(i);
-        for &(column, amount) in want {
+        for &(column, amount) in demand {
             // Exact for all sums that a real node can hold, and no panic for absurd ones.
             row[column] = row[column].wrapping_add(sign * amount);
         }
     }
 
-    /// Makes the rows `width` wide and `count` many; what is new is zero.
+    /// Resizes to `count` rows of `width`; new cells are zero.
     pub(super) fn resize(&mut self, count: usize, width: usize) {
         if width != self.width {
             let mut wider = vec![0; count * width];
@@ -92,7 +92,7 @@ impl Rows {
     }
 }
 
-/// Does `want` fit into a row?
-pub(super) fn fits(want: &[(usize, i64)], row: &[i64]) -> bool {
-    want.iter().all(|&(column, amount)| row.get(column).is_some_and(|&have| amount <= have))
+/// Does `demand` fit into a row?
+pub(super) fn fits(demand: &[(usize, i64)], row: &[i64]) -> bool {
+    demand.iter().all(|&(column, amount)| row.get(column).is_some_and(|&have| amount <= have))
 }

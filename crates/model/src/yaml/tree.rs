@@ -1,4 +1,4 @@
-//! A document as a tree that knows the place of every value: made only to say where an error is.
+//! A document as a tree with the location of every value, built only to locate errors.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_saphyr::{Location, Options, Spanned};
 
-/// A value of the document and its place.
+/// A value of the document and its location.
 pub(super) struct Tree(Spanned<Value>);
 
 enum Value {
@@ -20,23 +20,23 @@ impl Tree {
         serde_saphyr::from_str_with_options(text, options).ok().map(Tree)
     }
 
-    /// The line of the field at `path`, or of the nearest one around it, and the path in words.
+    /// The line of the field at `path`, or of its nearest ancestor, and the path with ids.
     pub(super) fn find(&self, path: &str) -> (Option<usize>, String) {
-        let (mut here, mut line, mut words) = (Some(&self.0), line(&self.0), String::new());
+        let (mut here, mut line, mut display) = (Some(&self.0), line(&self.0), String::new());
         for step in steps(path) {
             let next = here.and_then(|node| child(node, step));
             if let Some((_, at)) = next {
                 line = at;
             }
             here = next.map(|(node, _)| node);
-            add(&mut words, step, here);
+            append(&mut display, step, here);
         }
-        (line, words)
+        (line, display)
     }
 
-    /// The path of the value at a place, or of the map whose key is there.
-    pub(super) fn path_at(&self, place: &Location) -> Option<String> {
-        search(&self.0, place, "")
+    /// The path of the value at a location, or of the map with a key there.
+    pub(super) fn path_at(&self, location: &Location) -> Option<String> {
+        search(&self.0, location, "")
     }
 }
 
@@ -69,20 +69,20 @@ fn line<T>(node: &Spanned<T>) -> Option<usize> {
     usize::try_from(node.referenced.line()).ok().filter(|&line| line > 0)
 }
 
-/// Entries of lists are called by what their writer calls them.
-fn add(words: &mut String, step: Step, node: Option<&Spanned<Value>>) {
+/// Appends a step to a path; list entries are shown by their id or name.
+fn append(display: &mut String, step: Step, node: Option<&Spanned<Value>>) {
     let name = match step {
         Step::Key(key) => Some(key),
-        Step::Item(_) => node.and_then(own_name),
+        Step::Item(_) => node.and_then(entry_name),
     };
-    *words = match (name, step) {
-        (None, Step::Item(i)) => format!("{words}[{i}]"),
-        (name, _) if words.is_empty() => name.unwrap_or_default().to_owned(),
-        (name, _) => format!("{words}.{}", name.unwrap_or_default()),
+    *display = match (name, step) {
+        (None, Step::Item(i)) => format!("{display}[{i}]"),
+        (name, _) if display.is_empty() => name.unwrap_or_default().to_owned(),
+        (name, _) => format!("{display}.{}", name.unwrap_or_default()),
     };
 }
 
-fn own_name(node: &Spanned<Value>) -> Option<&str> {
+fn entry_name(node: &Spanned<Value>) -> Option<&str> {
     ["id", "name", "username", "instance_type_id"].into_iter().find_map(|key| {
         match child(node, Step::Key(key)) {
             Some((Spanned { value: Value::Leaf(text), .. }, _)) => Some(text.as_str()),
@@ -91,24 +91,24 @@ fn own_name(node: &Spanned<Value>) -> Option<&str> {
     })
 }
 
-fn search(node: &Spanned<Value>, place: &Location, path: &str) -> Option<String> {
-    if same(&node.referenced, place) {
+fn search(node: &Spanned<Value>, location: &Location, path: &str) -> Option<String> {
+    if same(&node.referenced, location) {
         return Some(path.to_owned());
     }
     match &node.value {
         Value::Leaf(_) => None,
         Value::List(items) => items.iter().enumerate().find_map(|(i, item)| {
             let mut path = path.to_owned();
-            add(&mut path, Step::Item(i), Some(item));
-            search(item, place, &path)
+            append(&mut path, Step::Item(i), Some(item));
+            search(item, location, &path)
         }),
         Value::Map(entries) => entries.iter().find_map(|(key, value)| {
-            if same(&key.referenced, place) {
+            if same(&key.referenced, location) {
                 return Some(path.to_owned());
             }
             let mut inner = path.to_owned();
-            add(&mut inner, Step::Key(&key.value), None);
-            search(value, place, &inner)
+            append(&mut inner, Step::Key(&key.value), None);
+            search(value, location, &inner)
         }),
     }
 }

@@ -1,4 +1,4 @@
-//! The real binary as a server, for benchmarks.
+//! Runs the binary as a server, for benchmarks.
 
 use std::collections::HashMap;
 use std::process::{Child, Command, Stdio};
@@ -9,12 +9,12 @@ use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-const PASSWORD: &str = "a password for a while";
+const PASSWORD: &str = "benchmark password";
 
-/// When something was seen to happen to each subject.
-pub(crate) type Seen = Arc<Mutex<HashMap<String, Instant>>>;
+/// Time at which the watched event was received, by subject.
+pub(crate) type Observed = Arc<Mutex<HashMap<String, Instant>>>;
 
-/// A server that ends with this.
+/// A server process that is killed on drop.
 pub(crate) struct Server {
     child: Child,
     base: String,
@@ -84,8 +84,8 @@ impl Server {
         id
     }
 
-    /// Notes when this happens to which subject, as the stream of events says it.
-    pub(crate) async fn watch(&self, change: &str, seen: Seen) {
+    /// Records the arrival time of events of one type.
+    pub(crate) async fn watch(&self, change: &str, observed: Observed) {
         let request = self.http.get(format!("{}/api/v1/events?type={change}", self.base));
         let request = request.bearer_auth(&self.token).header("accept", "text/event-stream");
         let mut chunks = request.send().await.expect("a stream").bytes_stream();
@@ -97,8 +97,8 @@ impl Server {
                     if let Some(data) = line.strip_prefix("data: ")
                         && let Ok(event) = serde_json::from_str::<Value>(data)
                     {
-                        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-                        seen.insert(text(&event, "subject"), Instant::now());
+                        let mut observed = observed.lock().unwrap_or_else(PoisonError::into_inner);
+                        observed.insert(text(&event, "subject"), Instant::now());
                     }
                     rest = after.to_owned();
                 }
@@ -111,10 +111,10 @@ pub(crate) fn text(value: &Value, field: &str) -> String {
     value[field].as_str().expect("a text").to_owned()
 }
 
-/// Waits until it was seen to happen.
-pub(crate) async fn until_seen(seen: &Seen, id: &str) -> Instant {
+/// Waits for the event of a subject.
+pub(crate) async fn until_observed(observed: &Observed, id: &str) -> Instant {
     loop {
-        let at = seen.lock().unwrap_or_else(PoisonError::into_inner).get(id).copied();
+        let at = observed.lock().unwrap_or_else(PoisonError::into_inner).get(id).copied();
         if let Some(at) = at {
             return at;
         }

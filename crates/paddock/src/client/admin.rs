@@ -1,4 +1,4 @@
-//! `paddock admin`: what only the platform administrator does.
+//! `paddock admin`: commands of the platform administrator.
 
 mod denied_owner;
 mod instance;
@@ -12,23 +12,23 @@ use super::print::Printer;
 /// `paddock admin …`.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
-    /// Who may have how much of which service
+    /// Manage quota grants
     #[command(subcommand, after_help = "Example:\n  paddock admin quota list")]
     Quota(quota::Command),
-    /// Instances of all organizations
+    /// Manage instances of all organizations
     #[command(subcommand, after_help = "Example:\n  paddock admin instance list")]
     Instance(instance::Command),
-    /// Users who may not have instances
+    /// Manage users who may not own instances
     #[command(subcommand, after_help = "Example:\n  paddock admin denied-owner list")]
     DeniedOwner(denied_owner::Command),
-    /// What grows and shrinks by itself, and why it does or does not
+    /// Show autoscaled cluster pools and their last decision
     #[command(
         after_help = "Example:\n  paddock admin scaling\n  paddock admin scaling --output json"
     )]
     Scaling,
 }
 
-/// Carries out one of the commands.
+/// Runs a command.
 pub(crate) async fn run(command: Command, api: &Api, printer: &mut Printer) -> Result<(), Error> {
     let outcome = match command {
         Command::Quota(command) => quota::run(command, api, printer).await,
@@ -37,10 +37,11 @@ pub(crate) async fn run(command: Command, api: &Api, printer: &mut Printer) -> R
         Command::Scaling => scaling::run(api, printer).await,
     };
     outcome.map_err(|error| match error.status() {
-        Some(403) => error.or_next(NEXT),
+        Some(403) => error.or_hint(LOGIN_HINT),
         _ => error,
     })
 }
 
-/// What to do for who is not the administrator.
-const NEXT: &str = r#"sign in as the platform administrator: run "paddock login --username admin""#;
+/// Hint for users who are not administrators.
+const LOGIN_HINT: &str =
+    r#"log in as the platform administrator: run "paddock login --username admin""#;

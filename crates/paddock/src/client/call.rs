@@ -1,26 +1,26 @@
-//! One call of the server's interface, as a value.
+//! A call of the server's HTTP API, as a value.
 
 use base::{OsEntropy, entropy};
 use reqwest::Method;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// What a call carries.
+/// Request body.
 #[derive(Debug, Clone)]
 pub(crate) enum Body {
     /// JSON.
     Json(Value),
-    /// A file, as it is.
+    /// A file, sent unchanged.
     File {
-        /// What it is.
+        /// Content type.
         media_type: &'static str,
-        /// What is in it.
+        /// Content.
         bytes: Vec<u8>,
     },
 }
 
-/// A request body without the fields that are not given: the server's defaults apply, and an older
-/// server does not meet a field that it does not know.
+/// Serialises a request body without null fields, so that the server's defaults apply and an older
+/// server does not receive unknown fields.
 pub(crate) fn request(shape: &impl Serialize) -> Value {
     let mut body = json!(shape);
     if let Value::Object(fields) = &mut body {
@@ -29,72 +29,70 @@ pub(crate) fn request(shape: &impl Serialize) -> Value {
     body
 }
 
-/// What to ask of the server.
+/// A request to the server.
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
     pub(crate) method: Method,
-    /// The API of a kind of service, such as `kafkas_mgmt`; without one, the platform's own.
+    /// API family of a service kind, such as `kafkas_mgmt`; `None` for the platform API.
     pub(crate) family: Option<String>,
-    /// What follows `/api/v1` or `/api/{family}/v1`, unescaped.
+    /// Path segments after `/api/v1` or `/api/{family}/v1`, unescaped.
     pub(crate) path: Vec<String>,
     pub(crate) query: Vec<(&'static str, String)>,
     pub(crate) body: Option<Body>,
     pub(crate) needs_token: bool,
-    /// Makes the server carry out the call once, however often it arrives.
+    /// Makes the call idempotent at the server.
     pub(crate) idempotency_key: Option<String>,
 }
 
 impl Call {
-    /// Reads something.
     pub(crate) fn get(path: &[&str]) -> Self {
         Self::new(Method::GET, path, None)
     }
 
-    /// Deletes something.
     pub(crate) fn delete(path: &[&str]) -> Self {
         Self::new(Method::DELETE, path, None)
     }
 
-    /// Changes something to what `body` says: doing so twice is doing so once.
+    /// Updates a resource; idempotent.
     pub(crate) fn patch(path: &[&str], body: Value) -> Self {
         Self::new(Method::PATCH, path, Some(body))
     }
 
-    /// Does something that is not safe to repeat.
+    /// Sends a POST that must not be retried.
     pub(crate) fn post(path: &[&str], body: Option<Value>) -> Self {
         Self::new(Method::POST, path, body)
     }
 
-    /// Creates something, once: for calls of which the server remembers the key.
+    /// Creates a resource with an idempotency key, so that retries are safe.
     pub(crate) fn create(path: &[&str], body: Value) -> Self {
         let key = Some(entropy::secret(&OsEntropy));
         Self { idempotency_key: key, ..Self::new(Method::POST, path, Some(body)) }
     }
 
-    /// Hands over a file, which the server takes once.
+    /// Uploads a file with an idempotency key.
     pub(crate) fn upload(path: &[&str], media_type: &'static str, bytes: Vec<u8>) -> Self {
         let body = Some(Body::File { media_type, bytes });
         Self { body, ..Self::create(path, Value::Null) }
     }
 
-    /// Works without a token; none is sent.
-    pub(crate) fn open(self) -> Self {
+    /// Sends no token.
+    pub(crate) fn without_token(self) -> Self {
         Self { needs_token: false, ..self }
     }
 
-    /// Goes to the API of a kind of service, instead of the platform's own.
+    /// Selects the API family of a service kind instead of the platform API.
     pub(crate) fn to(self, family: &str) -> Self {
         Self { family: Some(family.into()), ..self }
     }
 
-    /// Adds a query parameter, if it has a value.
+    /// Adds a query parameter if it has a value.
     pub(crate) fn query(mut self, name: &'static str, value: Option<impl ToString>) -> Self {
         self.query.extend(value.map(|value| (name, value.to_string())));
         self
     }
 
-    /// Whether a second arrival does no harm.
-    pub(crate) fn is_repeatable(&self) -> bool {
+    /// Whether the call is safe to retry.
+    pub(crate) fn is_idempotent(&self) -> bool {
         self.method != Method::POST || self.idempotency_key.is_some()
     }
 
@@ -111,8 +109,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_says_whether_it_may_be_repeated() {
-        for (call, repeatable) in [
+    fn posts_without_key_are_not_idempotent() {
+        for (call, idempotent) in [
             (Call::get(&["clusters"]), true),
             (Call::delete(&["clusters", "x"]), true),
             (Call::create(&["clusters"], Value::Null), true),
@@ -120,12 +118,12 @@ mod tests {
             (Call::upload(&["templates"], "application/yaml", vec![]), true),
             (Call::post(&["login"], None), false),
         ] {
-            assert_eq!(call.is_repeatable(), repeatable, "{call:?}");
+            assert_eq!(call.is_idempotent(), idempotent, "{call:?}");
         }
     }
 
     #[test]
-    fn each_creation_has_its_own_key() {
+    fn each_creation_has_a_unique_idempotency_key() {
         let key = || Call::create(&["clusters"], Value::Null).idempotency_key.unwrap();
         assert_ne!(key(), key());
         assert_eq!(Call::get(&["clusters"]).idempotency_key, None);

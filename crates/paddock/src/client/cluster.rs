@@ -1,4 +1,4 @@
-//! `paddock cluster`: making, listing, showing and deleting clusters.
+//! `paddock cluster`: manages clusters.
 
 mod condition;
 mod node;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::call::Call;
 use super::error::Error;
 use super::http::Api;
-use super::operation_log::{self, Of, Options};
+use super::operation_log::{self, Options, Owner};
 use super::page::{self, Limit};
 use super::parse;
 use super::print::Printer;
@@ -25,7 +25,7 @@ use provider::Provider;
 /// `paddock cluster …`.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
-    /// Makes a cluster
+    /// Create a cluster
     #[command(after_help = "\
 Example:
   paddock cluster create prod --cpu 4 --ram 8Gi --wait
@@ -34,47 +34,47 @@ Example:
   paddock cluster create cloud --provider kubernetes --kubeconfig kubeconfig.yaml --wait
   paddock cluster create east --provider terraform --module small --variable size=3 --wait")]
     Create {
-        /// What the cluster is called
+        /// Name of the cluster
         name: String,
         #[command(flatten)]
         spec: Box<Spec>,
         #[command(flatten)]
         wait: Wait,
     },
-    /// Makes a cluster that somebody runs an agent beside, and shows what that agent needs to know
+    /// Register a cluster for an agent that you run, and print the agent's credentials
     #[command(after_help = register::AFTER_HELP)]
     Register(register::Args),
-    /// Lists clusters: one's own, and those that all share
+    /// List your clusters and shared clusters
     #[command(visible_alias = "ls", after_help = "Example:\n  paddock cluster list")]
     List {
         #[command(flatten)]
         limit: Limit,
     },
-    /// Shows all of one cluster, with its nodes if there are several
+    /// Show a cluster and its nodes
     #[command(visible_alias = "get", after_help = "Example:\n  paddock cluster show prod")]
     Show {
-        /// Its name or its id
+        /// Name or id of the cluster
         #[arg(value_name = "NAME-OR-ID")]
         which: String,
     },
-    /// Makes a token for the agent of a cluster; the one of before ends soon
+    /// Create a token for the agent of a cluster; the previous token expires soon
     #[command(after_help = token::AFTER_HELP)]
     Token(token::Args),
-    /// Has a cluster take nothing new, and what is on it move elsewhere
+    /// Drain a cluster: accept no new replicas and move the existing ones to other clusters
     #[command(after_help = "\
-What has no room elsewhere, or is pinned to the cluster, stays and goes on running.
+Replicas that fit on no other cluster, or are pinned to this one, stay and keep running.
 
 Example:
   paddock cluster drain old --wait
   paddock cluster drain old --end")]
     Drain(condition::Drain),
-    /// Has a cluster that failed be tried again
+    /// Retry the creation of a failed cluster
     #[command(after_help = "Example:\n  paddock cluster retry cloud --wait")]
     Retry(condition::Retry),
-    /// Cancel what the provider of a cluster is doing to create it
+    /// Cancel the creation of a cluster
     #[command(after_help = "Example:\n  paddock cluster cancel cloud")]
     Cancel {
-        /// Its name or its id
+        /// Name or id of the cluster
         #[arg(value_name = "NAME-OR-ID")]
         which: String,
     },
@@ -83,13 +83,13 @@ Example:
         after_help = "Example:\n  paddock cluster logs cloud\n  paddock cluster logs cloud -f --tail 20"
     )]
     Logs {
-        /// Its name or its id
+        /// Name or id of the cluster
         #[arg(value_name = "NAME-OR-ID")]
         which: String,
         #[command(flatten)]
         options: Options,
     },
-    /// Deletes a cluster on which nothing runs any more
+    /// Delete a cluster that has no deployments
     #[command(
         visible_alias = "rm",
         after_help = "\
@@ -98,13 +98,13 @@ Example:
   paddock cluster delete cloud --force"
     )]
     Delete {
-        /// Its name or its id
+        /// Name or id of the cluster
         #[arg(value_name = "NAME-OR-ID")]
         which: String,
-        /// Deletes without asking
+        /// Skip the confirmation prompt
         #[arg(long, short)]
         yes: bool,
-        /// Lets it go even if what was made for it can't be taken away; that is yours then
+        /// Delete even if the provider's resources cannot be destroyed; they are left behind
         #[arg(long)]
         force: bool,
         #[command(flatten)]
@@ -112,28 +112,28 @@ Example:
     },
 }
 
-/// What a new cluster should be.
+/// Specification of a new cluster.
 #[derive(clap::Args)]
 pub(crate) struct Spec {
     #[command(flatten)]
     capacity: Resources,
-    /// What the cluster is made of, instead of --cpu and --ram; may be repeated
+    /// Node of the cluster, instead of --cpu and --ram; repeatable
     #[arg(long = "node", value_name = "name=NAME,TYPE=QUANTITY…[,label.KEY=VALUE]", value_parser = node::parse)]
     nodes: Vec<Node>,
-    /// A label; may be repeated
+    /// Label; repeatable
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = parse::pair)]
     labels: Vec<(String, String)>,
     #[command(flatten)]
     provider: Provider,
-    /// The cloud that the cluster is in
+    /// Cloud provider of the cluster
     #[arg(long, value_name = "NAME")]
     cloud_provider: Option<String>,
-    /// The region of the cloud
+    /// Cloud region
     #[arg(long, value_name = "NAME")]
     region: Option<String>,
 }
 
-/// Carries out one of the commands.
+/// Runs a command.
 pub(crate) async fn run(command: Command, api: &Api, printer: &mut Printer) -> Result<(), Error> {
     match command {
         Command::Create { name, spec, wait } => create(api, printer, &name, *spec, wait).await,
@@ -143,7 +143,7 @@ pub(crate) async fn run(command: Command, api: &Api, printer: &mut Printer) -> R
         Command::Cancel { which } => condition::cancel(api, printer, &which).await,
         Command::Logs { which, options } => {
             let found = subject::find(api, &CLUSTER, &which).await?;
-            operation_log::show(api, printer, Of::Cluster(&found.id), &options).await
+            operation_log::show(api, printer, Owner::Cluster(&found.id), &options).await
         }
         Command::List { limit } => list(api, printer, limit.limit).await,
         Command::Show { which } => show(api, printer, &which).await,
@@ -164,8 +164,8 @@ async fn create(
     wait: Wait,
 ) -> Result<(), Error> {
     let body = request(name, spec)?;
-    let answer = subject::create(api, &CLUSTER, body, wait.limit()).await?;
-    printer.answer(&answer, || Ok(view::table(&[api.read(&answer)?])))
+    let response = subject::create(api, &CLUSTER, body, wait.limit()).await?;
+    printer.response(&response, || Ok(view::table(&[api.read(&response)?])))
 }
 
 async fn list(api: &Api, printer: &mut Printer, limit: usize) -> Result<(), Error> {
@@ -174,16 +174,16 @@ async fn list(api: &Api, printer: &mut Printer, limit: usize) -> Result<(), Erro
 
 async fn show(api: &Api, printer: &mut Printer, which: &str) -> Result<(), Error> {
     let id = subject::find(api, &CLUSTER, which).await?.id;
-    let answer = api.send(&Call::get(&["clusters", &id])).await?;
-    printer.answer(&answer, || Ok(view::details(&api.read(&answer)?)))
+    let response = api.send(&Call::get(&["clusters", &id])).await?;
+    printer.response(&response, || Ok(view::details(&api.read(&response)?)))
 }
 
-/// The body of the request: what was not said is not sent, so that the server's defaults hold.
+/// Request body. Omits unset fields, so that the server's defaults apply.
 fn request(name: &str, spec: Spec) -> Result<Value, Error> {
     let mut body = json!({ "name": name });
-    // The capacity of several nodes is their sum, and need not be said.
-    let is_told = spec.provider.tells_capacity() || !spec.nodes.is_empty();
-    if !is_told || !spec.capacity.is_empty() {
+    // The capacity of a cluster with nodes is their sum.
+    let is_derived = spec.provider.reports_capacity() || !spec.nodes.is_empty();
+    if !is_derived || !spec.capacity.is_empty() {
         body["capacity"] = json!(spec.capacity.by_type()?);
     }
     if !spec.nodes.is_empty() {
@@ -193,7 +193,7 @@ fn request(name: &str, spec: Spec) -> Result<Value, Error> {
     if !labels.is_empty() {
         body["labels"] = json!(labels);
     }
-    spec.provider.tell(&mut body)?;
+    spec.provider.add_to(&mut body)?;
     for (field, text) in [("cloud_provider", spec.cloud_provider), ("region", spec.region)] {
         if let Some(text) = text {
             body[field] = text.into();

@@ -1,7 +1,7 @@
-//! What the client remembers between two commands, and which server and token are in force.
+//! The client's stored login, and resolution of the current server and token.
 //!
-//! The token is written to one file that only its owner can read, and is sent to no other server
-//! than the one that gave it.
+//! The token is stored in a file that only its owner can read, and is sent only to the server that
+//! issued it.
 
 use std::env;
 use std::fmt;
@@ -24,7 +24,7 @@ const FILE: &str = "client.toml";
 pub(crate) struct Token(String);
 
 impl Token {
-    /// The token itself, for the one header that carries it.
+    /// The secret, for the Authorization header.
     pub(crate) fn reveal(&self) -> &str {
         &self.0
     }
@@ -42,7 +42,7 @@ impl fmt::Debug for Token {
     }
 }
 
-/// The content of the file.
+/// Content of the file.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 struct Config {
@@ -51,23 +51,23 @@ struct Config {
     token: Option<Token>,
 }
 
-/// Which server is meant, and as whom; resolved once, before anything is done.
+/// Current server and user, resolved once at startup.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) server: Url,
     pub(crate) token: Option<Token>,
-    /// Who signed in last, at that server.
+    /// User of the last login at that server.
     pub(crate) username: Option<String>,
     saved: Config,
     dir: PathBuf,
 }
 
 impl Session {
-    /// Puts together what was said on the command line, in the environment and at the last login.
+    /// Resolves the session from the command line, the environment and the last login.
     pub(crate) fn resolve(server: Option<String>) -> Result<Self, Error> {
         let env = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
         let dir = directory(env).ok_or_else(|| {
-            Error::Usage("nowhere to keep the token: set HOME or PADDOCK_CONFIG_DIR".into())
+            Error::Usage("no directory for the token: set HOME or PADDOCK_CONFIG_DIR".into())
         })?;
         let token = env("PADDOCK_TOKEN").and_then(|token| token.into_string().ok()).map(Token);
         Self::new(server, token, load(&dir)?, dir)
@@ -88,8 +88,8 @@ impl Session {
         Ok(Self { server, token, username, saved, dir })
     }
 
-    /// Remembers who signed in.
-    pub(crate) fn remember(&mut self, username: &str, token: &Token) -> Result<(), Error> {
+    /// Stores the login.
+    pub(crate) fn store(&mut self, username: &str, token: &Token) -> Result<(), Error> {
         self.saved = Config {
             server: Some(self.server.as_str().trim_end_matches('/').into()),
             username: Some(username.into()),
@@ -98,8 +98,8 @@ impl Session {
         self.save()
     }
 
-    /// Forgets the token that is in force; server and user name stay for the next login.
-    pub(crate) fn forget(&mut self) -> Result<(), Error> {
+    /// Removes the stored token; server and user name stay for the next login.
+    pub(crate) fn remove_token(&mut self) -> Result<(), Error> {
         if self.token.is_none() || self.saved.token != self.token {
             return Ok(());
         }
@@ -111,16 +111,16 @@ impl Session {
         let path = self.dir.join(FILE);
         let text = toml::to_string(&self.saved).expect("three strings are always TOML");
         write(&self.dir, &path, &text)
-            .map_err(|error| Error::failed(format!("can't write {}: {error}", path.display())))
+            .map_err(|error| Error::failed(format!("cannot write {}: {error}", path.display())))
     }
 }
 
-/// Where the file is: our own variable, then the desktop's, then the usual place.
+/// Directory of the file: `PADDOCK_CONFIG_DIR`, then `XDG_CONFIG_HOME`, then `~/.config`.
 fn directory(env: impl Fn(&str) -> Option<std::ffi::OsString>) -> Option<PathBuf> {
-    let ours = env("PADDOCK_CONFIG_DIR").map(PathBuf::from);
-    let desktop = || env("XDG_CONFIG_HOME").map(|dir| Path::new(&dir).join("paddock"));
+    let explicit = env("PADDOCK_CONFIG_DIR").map(PathBuf::from);
+    let xdg = || env("XDG_CONFIG_HOME").map(|dir| Path::new(&dir).join("paddock"));
     let home = || env("HOME").map(|dir| Path::new(&dir).join(".config/paddock"));
-    ours.or_else(desktop).or_else(home)
+    explicit.or_else(xdg).or_else(home)
 }
 
 fn load(dir: &Path) -> Result<Config, Error> {
@@ -129,19 +129,19 @@ fn load(dir: &Path) -> Result<Config, Error> {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Config::default()),
         Err(error) => {
-            return Err(Error::failed(format!("can't read {}: {error}", path.display())));
+            return Err(Error::failed(format!("cannot read {}: {error}", path.display())));
         }
     };
-    // The parser's own words would quote the line, and the line may be the token.
+    // The parser's error is omitted: it would quote the line, which may contain the token.
     toml::from_str(&text).map_err(|_| {
-        Error::failed_but(
+        Error::failed_with_hint(
             format!("{} is not valid TOML", path.display()),
-            r#"mend it, or remove it and run "paddock login""#,
+            r#"fix or delete it, then run "paddock login""#,
         )
     })
 }
 
-/// Replaces the file in one step, so that a crash leaves the old one or the new one.
+/// Replaces the file atomically, so that a crash leaves either the old or the new one.
 fn write(dir: &Path, path: &Path, text: &str) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     let next = dir.join(format!("{FILE}.{}", std::process::id()));
@@ -154,18 +154,18 @@ fn write(dir: &Path, path: &Path, text: &str) -> io::Result<()> {
     written.inspect_err(|_| drop(fs::remove_file(&next)))
 }
 
-/// Reads the address of a server.
+/// Parses the URL of a server.
 fn address(text: &str) -> Result<Url, Error> {
-    let wrong = |why| Error::Usage(format!("{text:?} is not the address of a server: {why}"));
-    let url: Url = text.parse().map_err(|_| wrong("write it like http://127.0.0.1:8001"))?;
+    let invalid = |why| Error::Usage(format!("invalid server URL {text:?}: {why}"));
+    let url: Url = text.parse().map_err(|_| invalid("use for example http://127.0.0.1:8001"))?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-        return Err(wrong("write it like http://127.0.0.1:8001"));
+        return Err(invalid("use for example http://127.0.0.1:8001"));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(wrong(r#"it holds a user name; use "paddock login""#));
+        return Err(invalid(r#"must not contain credentials; use "paddock login""#));
     }
     if url.query().is_some() || url.fragment().is_some() {
-        return Err(wrong("nothing may follow the path"));
+        return Err(invalid("must not contain a query or fragment"));
     }
     Ok(url)
 }
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_goes_only_to_the_server_that_gave_it() {
+    fn token_is_sent_only_to_its_issuing_server() {
         for (server, env, want_server, want_token) in [
             (None, None, "http://home:1/", Some("old")),
             (Some("http://home:1/"), None, "http://home:1/", Some("old")),
@@ -206,23 +206,23 @@ mod tests {
     }
 
     #[test]
-    fn without_a_word_the_server_is_this_machine() {
+    fn default_server_is_localhost() {
         let session = Session::new(None, None, Config::default(), PathBuf::new()).unwrap();
         assert_eq!(session.server.as_str(), "http://127.0.0.1:8001/");
         assert_eq!(session.token, None);
     }
 
     #[test]
-    fn bad_addresses_are_named() {
+    fn invalid_server_urls_are_rejected() {
         for text in ["", "home", "home:1", "ftp://home", "http://a:b@home", "http://home?x=1"] {
             let error = address(text).unwrap_err();
-            assert!(error.what().contains(&format!("{text:?}")), "{text} {error:?}");
+            assert!(error.message().contains(&format!("{text:?}")), "{text} {error:?}");
             assert!(matches!(error, Error::Usage(_)));
         }
     }
 
     #[test]
-    fn the_first_directory_that_is_set_wins() {
+    fn first_configured_directory_wins() {
         for (set, want) in [
             (&["PADDOCK_CONFIG_DIR", "XDG_CONFIG_HOME", "HOME"][..], Some("/PADDOCK_CONFIG_DIR")),
             (&["XDG_CONFIG_HOME", "HOME"], Some("/XDG_CONFIG_HOME/paddock")),
@@ -235,29 +235,29 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_private_and_can_be_forgotten() {
+    fn stored_login_is_private_and_token_can_be_removed() {
         let home = tempfile::tempdir().unwrap();
         let dir = home.path().join("a/paddock");
         let mut session = Session::new(None, None, Config::default(), dir.clone()).unwrap();
-        session.remember("ann", &token("t1")).unwrap();
-        session.remember("ann", &token("t2")).unwrap();
+        session.store("ann", &token("t1")).unwrap();
+        session.store("ann", &token("t2")).unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&dir), mode(&dir.join(FILE))), (0o700, 0o600));
-        assert_eq!(fs::read_dir(&dir).unwrap().count(), 1, "no scratch file stays behind");
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 1, "no temporary file is left behind");
 
         let mut session = Session::new(None, None, load(&dir).unwrap(), dir.clone()).unwrap();
         assert_eq!(session.token, Some(token("t2")));
-        session.forget().unwrap();
-        let kept = load(&dir).unwrap();
-        assert_eq!((kept.username.as_deref(), kept.token), (Some("ann"), None));
+        session.remove_token().unwrap();
+        let stored = load(&dir).unwrap();
+        assert_eq!((stored.username.as_deref(), stored.token), (Some("ann"), None));
     }
 
     #[test]
-    fn a_broken_file_is_named_but_never_quoted() {
+    fn invalid_file_is_reported_without_its_content() {
         let home = tempfile::tempdir().unwrap();
         fs::write(home.path().join(FILE), "token = s3cret").unwrap();
         let error = load(home.path()).unwrap_err();
-        assert!(error.what().contains(FILE) && !error.what().contains("s3cret"));
+        assert!(error.message().contains(FILE) && !error.message().contains("s3cret"));
         assert!(!format!("{:?}", token("s3cret")).contains("s3cret"));
     }
 }

@@ -1,9 +1,8 @@
-//! `paddock deployment`: making, listing, showing, scaling and deleting deployments, what they say
-//! and why they wait.
+//! `paddock deployment`: manages deployments, their logs and placement explanations.
 
 mod create;
+mod dry_run;
 mod explain;
-mod forecast;
 mod logs;
 mod scale;
 mod spec;
@@ -20,81 +19,81 @@ use super::page::{self, Limit};
 use super::print::Printer;
 use super::subject::{self, CLUSTER, DEPLOYMENT};
 use super::wait::Wait;
-use create::How;
+use create::Mode;
 pub(crate) use create::{Deploy, deploy};
 use spec::Spec;
 
 /// `paddock deployment …`.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
-    /// Makes a deployment; without an image it only holds its resources
+    /// Create a deployment; without an image it only reserves resources
     #[command(after_help = "\
 Example:
   paddock deployment create --name web --image nginx:1 --cpu 500m --ram 256Mi --port 80 --wait
   paddock deployment create --image busybox:1 --cpu 100m --ram 32Mi -- echo hello
   paddock deployment create --cpu 2 --ram 1Gi --run-for 2h --dry-run")]
     Create {
-        /// The container image
+        /// Container image
         #[arg(long)]
         image: Option<String>,
         #[command(flatten)]
         spec: Box<Spec>,
         #[command(flatten)]
-        how: How,
+        mode: Mode,
     },
-    /// Lists deployments
+    /// List deployments
     #[command(
         visible_alias = "ls",
         after_help = "Example:\n  paddock deployment list --cluster prod --status queued"
     )]
     List {
-        /// Only those on this cluster, by name or id
+        /// Filter by cluster name or id
         #[arg(long, value_name = "NAME-OR-ID")]
         cluster: Option<String>,
-        /// Only those with this status
+        /// Filter by status
         #[arg(long, value_parser = statuses())]
         status: Option<String>,
         #[command(flatten)]
         limit: Limit,
     },
-    /// Shows all of one deployment, with its replicas
+    /// Show a deployment and its replicas
     #[command(visible_alias = "get", after_help = "Example:\n  paddock deployment show web")]
     Show {
-        /// Its name or its id
+        /// Name or id of the deployment
         #[arg(value_name = "NAME-OR-ID")]
         which: String,
     },
-    /// Shows what a deployment's replicas say
+    /// Show the logs of a deployment
     Logs(logs::Args),
-    /// Explains why a deployment is where it is: what is missing where, and who is in the way
+    /// Explain placement: missing capacity per node, blockers and estimated start
     #[command(after_help = "Example:\n  paddock deployment explain web")]
     Explain {
-        /// Its name or its id
+        /// Name or id of the deployment
         #[arg(value_name = "NAME-OR-ID")]
         which: String,
     },
-    /// Sets how many replicas of a deployment run
+    /// Set the number of replicas of a deployment
     #[command(after_help = "Example:\n  paddock deployment scale web 3 --wait")]
     Scale {
-        /// Its name or its id
+        /// Name or id of the deployment
         #[arg(value_name = "NAME-OR-ID")]
         which: String,
-        /// How many of it run
+        /// Number of replicas
         #[arg(value_name = "N", value_parser = scale::count, allow_negative_numbers = true)]
         replicas: u32,
         #[command(flatten)]
         wait: Wait,
     },
-    /// Stops and deletes a deployment
+    /// Stop and delete a deployment
     #[command(
         visible_alias = "rm",
         after_help = "Example:\n  paddock deployment delete web --yes --wait"
     )]
     Delete {
-        /// Its name or its id
+        /// Name or id of the deployment
         #[arg(value_name = "NAME-OR-ID")]
         which: String,
-        /// Deletes without asking
+        /// Skip the confirmation prompt
         #[arg(long, short)]
         yes: bool,
         #[command(flatten)]
@@ -106,10 +105,12 @@ fn statuses() -> PossibleValuesParser {
     Status::ALL.iter().map(|status| status.as_str()).collect::<Vec<_>>().into()
 }
 
-/// Carries out one of the commands.
+/// Runs a command.
 pub(crate) async fn run(command: Command, api: &Api, printer: &mut Printer) -> Result<(), Error> {
     match command {
-        Command::Create { image, spec, how } => create::run(api, printer, image, *spec, how).await,
+        Command::Create { image, spec, mode } => {
+            create::run(api, printer, image, *spec, mode).await
+        }
         Command::List { cluster, status, limit } => {
             list(api, printer, cluster.as_deref(), status.as_deref(), limit.limit).await
         }
@@ -140,6 +141,6 @@ async fn list(
 
 async fn show(api: &Api, printer: &mut Printer, which: &str) -> Result<(), Error> {
     let id = subject::find(api, &DEPLOYMENT, which).await?.id;
-    let answer = api.send(&Call::get(&["deployments", &id])).await?;
-    printer.answer(&answer, || Ok(view::details(&api.read(&answer)?)))
+    let response = api.send(&Call::get(&["deployments", &id])).await?;
+    printer.response(&response, || Ok(view::details(&api.read(&response)?)))
 }

@@ -1,15 +1,15 @@
-//! `paddock env`: planning, making, changing, watching and destroying environments.
+//! `paddock env`: manages environments.
 
 mod apply;
-mod change;
+mod commands;
 mod drift;
 #[cfg(test)]
 pub(super) mod fixture;
 mod graph;
 mod logs;
 pub(crate) mod plan;
+mod spec;
 mod view;
-mod wish;
 
 use clap::builder::PossibleValuesParser;
 use model::environment::Status;
@@ -24,69 +24,69 @@ use super::subject::{self, ENVIRONMENT};
 /// `paddock env …`.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
-    /// Shows what would be done; nothing is changed
+    /// Show the planned changes without making them
     Plan(plan::Args),
-    /// Makes an environment, or changes the one of that name
+    /// Create or update an environment
     Apply(Box<apply::Args>),
-    /// Lists environments
+    /// List environments
     #[command(
         visible_alias = "ls",
         after_help = "Example:\n  paddock env list --status failed\n  paddock env list --all"
     )]
     List {
-        /// Only those with this status
+        /// Filter by status
         #[arg(long, value_parser = statuses())]
         status: Option<String>,
-        /// Also those that are destroyed
+        /// Include destroyed environments
         #[arg(long)]
         all: bool,
         #[command(flatten)]
         limit: Limit,
     },
-    /// Shows all of one environment, with its resources
+    /// Show an environment and its resources
     #[command(visible_alias = "get", after_help = "Example:\n  paddock env show shop")]
     Show {
-        /// Its name or its id
+        /// Name or id of the environment
         #[arg(value_name = "NAME-OR-ID")]
         which: String,
     },
-    /// Shows what needs what in an environment
+    /// Show the dependency graph of an environment
     Graph(graph::Args),
-    /// Shows what was said while a resource was made, changed or destroyed
+    /// Show the operation log of a resource
     Logs(logs::Args),
-    /// Shows what is not as it was made, field by field
+    /// Show drift, field by field
     Drift(drift::Args),
-    /// Mends what is not as it was made
-    Repair(change::Repair),
-    /// Sets when an environment is destroyed
-    Extend(change::Extend),
-    /// Goes on with what failed
+    /// Repair drifted resources
+    Repair(commands::Repair),
+    /// Set the time at which an environment is destroyed
+    Extend(commands::Extend),
+    /// Retry a failed operation
     #[command(after_help = "Example:\n  paddock env retry shop --wait")]
-    Retry(change::Which),
-    /// Stops what goes on
+    Retry(commands::Which),
+    /// Cancel the running operation
     #[command(after_help = "\
-What is being done to a resource is brought to an end that can be gone on from.
+Running steps stop in a state from which \"paddock env retry\" can continue.
 
 Example:
   paddock env cancel shop --wait")]
-    Cancel(change::Which),
-    /// Destroys an environment, and all that was made for it
-    Destroy(change::Destroy),
-    /// Has a resource that is not made yet take over what exists
-    Adopt(change::Adopt),
+    Cancel(commands::Which),
+    /// Destroy an environment and all its resources
+    Destroy(commands::Destroy),
+    /// Let a resource that is not yet created adopt an existing object
+    Adopt(commands::Adopt),
 }
 
 fn statuses() -> PossibleValuesParser {
     Status::ALL.iter().map(|status| status.as_str()).collect::<Vec<_>>().into()
 }
 
-/// Carries out one of the commands.
+/// Runs a command.
 pub(crate) async fn run(command: Command, api: &Api, printer: &mut Printer) -> Result<(), Error> {
     match command {
         Command::Plan(args) => plan::run(args, api, printer).await,
         Command::Apply(args) => apply::run(*args, api, printer).await,
         Command::List { status, all, limit } => {
-            // Who asks for what is destroyed wants to see it.
+            // `--status destroyed` implies `--all`.
             let all = all || status.as_deref() == Some(Status::Destroyed.as_str());
             let call = Call::get(&["environments"])
                 .query("status", status)
@@ -97,17 +97,17 @@ pub(crate) async fn run(command: Command, api: &Api, printer: &mut Printer) -> R
         Command::Graph(args) => graph::run(args, api, printer).await,
         Command::Logs(args) => logs::run(args, api, printer).await,
         Command::Drift(args) => drift::run(args, api, printer).await,
-        Command::Repair(args) => change::repair(args, api, printer).await,
-        Command::Extend(args) => change::extend(args, api, printer).await,
-        Command::Retry(args) => change::retry(args, api, printer).await,
-        Command::Cancel(args) => change::cancel(args, api, printer).await,
-        Command::Destroy(args) => change::destroy(args, api, printer).await,
-        Command::Adopt(args) => change::adopt(args, api, printer).await,
+        Command::Repair(args) => commands::repair(args, api, printer).await,
+        Command::Extend(args) => commands::extend(args, api, printer).await,
+        Command::Retry(args) => commands::retry(args, api, printer).await,
+        Command::Cancel(args) => commands::cancel(args, api, printer).await,
+        Command::Destroy(args) => commands::destroy(args, api, printer).await,
+        Command::Adopt(args) => commands::adopt(args, api, printer).await,
     }
 }
 
 async fn show(api: &Api, printer: &mut Printer, which: &str) -> Result<(), Error> {
     let id = subject::find(api, &ENVIRONMENT, which).await?.id;
-    let answer = api.send(&Call::get(&["environments", &id])).await?;
-    printer.answer(&answer, || Ok(view::details(&api.read(&answer)?)))
+    let response = api.send(&Call::get(&["environments", &id])).await?;
+    printer.response(&response, || Ok(view::details(&api.read(&response)?)))
 }

@@ -1,4 +1,4 @@
-//! What can go wrong for somebody at a terminal: what happened, and what to do next.
+//! Client errors: message, hint and exit code.
 
 use std::process::ExitCode;
 
@@ -6,115 +6,116 @@ use super::hint;
 use super::problem::Problem;
 use super::table;
 
-/// Why a command did not do what it was asked.
+/// Error of a command.
 #[derive(Debug)]
 pub(crate) enum Error {
-    /// The command line can't be carried out as it is written.
+    /// Invalid command line.
     Usage(String),
-    /// There is no token for this server.
-    SignedOut { server: String },
-    /// Nobody answers there.
+    /// No token for this server.
+    NotLoggedIn { server: String },
+    /// The server does not respond.
     Unreachable { server: String, why: String },
-    /// The server understood, and said no.
+    /// The server rejected the request.
     Refused(Box<Refusal>),
-    /// Everything else.
-    Failed { what: String, next: Option<String> },
-    /// Whoever read our output has gone (`paddock events | head`). Nothing is wrong.
+    /// Any other error.
+    Failed { message: String, hint: Option<String> },
+    /// The reader of stdout has exited (`paddock events | head`); not a failure.
     OutputClosed,
 }
 
-/// An answer of the server that says no.
+/// An error response of the server.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     pub(crate) status: u16,
     pub(crate) problem: Problem,
     /// The `Retry-After` header: seconds, or a date.
     pub(crate) retry_after: Option<String>,
-    /// Whether the call was made with a token.
+    /// Whether the request carried a token.
     pub(crate) with_token: bool,
 }
 
 impl Error {
-    /// A failure that leaves nothing to be done.
-    pub(crate) fn failed(what: impl Into<String>) -> Self {
-        Self::Failed { what: what.into(), next: None }
+    /// An error without a hint.
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
+        Self::Failed { message: message.into(), hint: None }
     }
 
-    /// A failure, and the way on.
-    pub(crate) fn failed_but(what: impl Into<String>, next: impl Into<String>) -> Self {
-        Self::Failed { what: what.into(), next: Some(next.into()) }
+    /// An error with a hint.
+    pub(crate) fn failed_with_hint(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Failed { message: message.into(), hint: Some(hint.into()) }
     }
 
-    /// The same, with the way on for who has been told of none.
-    pub(crate) fn or_next(self, next: impl Into<String>) -> Self {
+    /// Adds a hint unless the error already has one.
+    pub(crate) fn or_hint(self, hint: impl Into<String>) -> Self {
         match self {
-            Self::Refused(_) | Self::Failed { .. } if self.next().is_none() => {
-                Self::failed_but(self.what(), next)
+            Self::Refused(_) | Self::Failed { .. } if self.hint().is_none() => {
+                Self::failed_with_hint(self.message(), hint)
             }
             _ => self,
         }
     }
 
-    /// The same, with the fields of a document called as they are: no flag of the command line set them.
-    pub(crate) fn of_document(mut self) -> Self {
+    /// Reports field names unchanged: they come from a document, not from command-line flags.
+    pub(crate) fn in_document(mut self) -> Self {
         if let Self::Refused(refusal) = &mut self {
-            refusal.problem.is_of_document = true;
+            refusal.problem.is_in_document = true;
         }
         self
     }
 
-    /// Whether the server found fault with this field of the request.
+    /// Whether the server rejected this field of the request.
     pub(crate) fn is_about(&self, field: &str) -> bool {
         matches!(self, Self::Refused(refusal) if refusal.problem.is_about(field))
     }
 
-    /// The status of the server's answer, if there was one.
+    /// HTTP status of the response, if any.
     pub(crate) fn status(&self) -> Option<u16> {
         if let Self::Refused(refusal) = self { Some(refusal.status) } else { None }
     }
 
-    /// Whether the same call may succeed a little later.
-    pub(crate) fn is_passing(&self) -> bool {
+    /// Whether a retry may succeed.
+    pub(crate) fn is_transient(&self) -> bool {
         matches!(self, Self::Unreachable { .. })
             || self.status().is_some_and(|status| status == 429 || status >= 500)
     }
 
-    /// What went wrong, in one line.
-    pub(crate) fn what(&self) -> String {
+    /// Error message on one line.
+    pub(crate) fn message(&self) -> String {
         match self {
-            Self::Usage(what) | Self::Failed { what, .. } => what.clone(),
-            Self::SignedOut { server } => format!("not signed in to {server}"),
-            Self::Unreachable { server, why } => format!("can't reach {server}: {why}"),
-            Self::Refused(refusal) => refusal.problem.sentence(),
-            Self::OutputClosed => "the output was closed".into(),
+            Self::Usage(message) | Self::Failed { message, .. } => message.clone(),
+            Self::NotLoggedIn { server } => format!("not logged in to {server}"),
+            Self::Unreachable { server, why } => format!("cannot reach {server}: {why}"),
+            Self::Refused(refusal) => refusal.problem.message(),
+            Self::OutputClosed => "output closed".into(),
         }
     }
 
-    /// What to do about it, in one line.
-    pub(crate) fn next(&self) -> Option<String> {
+    /// What to do next, on one line.
+    pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::Usage(_) | Self::OutputClosed => None,
-            Self::Failed { next, .. } => next.clone(),
-            Self::SignedOut { .. } => Some(r#"run "paddock login""#.into()),
+            Self::Failed { hint, .. } => hint.clone(),
+            Self::NotLoggedIn { .. } => Some(r#"run "paddock login""#.into()),
             Self::Unreachable { .. } => Some(
-                r#"start a server with "paddock server", or name another one with --server"#.into(),
+                r#"start a server with "paddock server", or select another one with --server"#
+                    .into(),
             ),
-            Self::Refused(refusal) => refusal.next(),
+            Self::Refused(refusal) => refusal.hint(),
         }
     }
 
-    /// Says it on stderr.
+    /// Prints message and hint to stderr.
     pub(crate) fn report(&self) {
         if matches!(self, Self::OutputClosed) {
             return;
         }
-        eprintln!("error: {}", table::clean_lines(&self.what()));
-        if let Some(next) = self.next() {
-            eprintln!("hint: {}", table::clean(&next));
+        eprintln!("error: {}", table::clean_lines(&self.message()));
+        if let Some(hint) = self.hint() {
+            eprintln!("hint: {}", table::clean(&hint));
         }
     }
 
-    /// The exit code that `--help` promises.
+    /// Exit code as documented in `--help`.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
             Self::OutputClosed => ExitCode::SUCCESS,
@@ -125,22 +126,22 @@ impl Error {
 }
 
 impl Refusal {
-    fn next(&self) -> Option<String> {
+    fn hint(&self) -> Option<String> {
         match self.status {
-            401 if self.with_token => Some(r#"sign in again: run "paddock login""#.into()),
+            401 if self.with_token => Some(r#"run "paddock login""#.into()),
             429 | 503 => Some(match &self.retry_after {
                 Some(time) if time.bytes().all(|b| b.is_ascii_digit()) => {
-                    format!("try again in {time} s")
+                    format!("retry in {time} s")
                 }
-                Some(date) => format!("try again after {date}"),
-                None => "try again a little later".into(),
+                Some(date) => format!("retry after {date}"),
+                None => "retry later".into(),
             }),
             status if status >= 500 => self
                 .problem
                 .request_id
                 .as_ref()
-                .map(|id| format!("the server's log says more under request id {id}")),
-            _ => self.problem.fields().find_map(hint::of_field),
+                .map(|id| format!("see the server's log for request id {id}")),
+            _ => self.problem.fields().find_map(hint::for_field),
         }
     }
 }
@@ -157,50 +158,50 @@ mod tests {
     }
 
     #[test]
-    fn the_next_step_fits_the_refusal() {
-        let login = r#"sign in again: run "paddock login""#;
-        for (error, next) in [
+    fn hint_depends_on_status() {
+        let login = r#"run "paddock login""#;
+        for (error, hint) in [
             (refused(401, None, true), Some(login)),
             (refused(401, None, false), None),
             (refused(404, None, true), None),
-            (refused(429, Some("12"), true), Some("try again in 12 s")),
-            (refused(429, None, true), Some("try again a little later")),
+            (refused(429, Some("12"), true), Some("retry in 12 s")),
+            (refused(429, None, true), Some("retry later")),
             (
                 refused(503, Some("Wed, 21 Oct 2026 07:28:00 GMT"), true),
-                Some("try again after Wed, 21 Oct 2026 07:28:00 GMT"),
+                Some("retry after Wed, 21 Oct 2026 07:28:00 GMT"),
             ),
-            (refused(500, None, true), Some("the server's log says more under request id r1")),
+            (refused(500, None, true), Some("see the server's log for request id r1")),
         ] {
-            assert_eq!(error.next().as_deref(), next, "{error:?}");
+            assert_eq!(error.hint().as_deref(), hint, "{error:?}");
         }
     }
 
     #[test]
-    fn a_way_on_is_added_where_there_is_none() {
-        for (error, next) in [
-            (refused(404, None, true), "look there"),
-            (refused(429, Some("12"), true), "try again in 12 s"),
-            (Error::failed("no"), "look there"),
-            (Error::failed_but("no", "look here"), "look here"),
-            (Error::SignedOut { server: "s".into() }, r#"run "paddock login""#),
+    fn hint_is_added_only_if_missing() {
+        for (error, hint) in [
+            (refused(404, None, true), "added"),
+            (refused(429, Some("12"), true), "retry in 12 s"),
+            (Error::failed("no"), "added"),
+            (Error::failed_with_hint("no", "own"), "own"),
+            (Error::NotLoggedIn { server: "s".into() }, r#"run "paddock login""#),
         ] {
-            let what = error.what();
-            let error = error.or_next("look there");
-            assert_eq!(error.next().as_deref(), Some(next), "{error:?}");
-            assert_eq!(error.what(), what);
+            let message = error.message();
+            let error = error.or_hint("added");
+            assert_eq!(error.hint().as_deref(), Some(hint), "{error:?}");
+            assert_eq!(error.message(), message);
         }
     }
 
     #[test]
-    fn only_what_passes_is_worth_another_try() {
-        for (error, passing) in [
+    fn only_overload_and_server_errors_are_transient() {
+        for (error, transient) in [
             (refused(429, None, true), true),
             (refused(503, None, true), true),
             (refused(404, None, true), false),
             (Error::Unreachable { server: "s".into(), why: "w".into() }, true),
-            (Error::SignedOut { server: "s".into() }, false),
+            (Error::NotLoggedIn { server: "s".into() }, false),
         ] {
-            assert_eq!(error.is_passing(), passing, "{error:?}");
+            assert_eq!(error.is_transient(), transient, "{error:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `paddock events`: what has happened, and what happens.
+//! `paddock events`: lists and follows events.
 
 mod view;
 
@@ -12,11 +12,11 @@ use super::print::Printer;
 use super::subject::{self, CLUSTER, DEPLOYMENT, ENVIRONMENT, INSTANCE, Kind};
 use wire::event::Event;
 
-/// Instances of whichever kind, as their users list them.
+/// Instances of any service kind.
 const ANY_INSTANCE: Kind<'static> = Kind { command: "service KIND", ..INSTANCE };
 
 const HELP: &str = "\
-With -f and -o json each event is one line.
+With -f and -o json, each event is one line.
 
 Example:
   paddock events --since 10m --kind deployment
@@ -26,20 +26,19 @@ Example:
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// Goes on with what happens from now on; with --since also what was since then
+    /// Follow new events; with --since also show past ones
     #[arg(long, short)]
     follow: bool,
-    /// Only of one kind of subject, such as cluster, deployment or instance
+    /// Filter by kind of subject, such as cluster, deployment or instance
     #[arg(long)]
     kind: Option<String>,
-    /// Only of one subject, by id; with --kind cluster, deployment, instance or environment also by
-    /// name
+    /// Filter by subject id; with --kind cluster, deployment, instance or environment also by name
     #[arg(long, value_name = "NAME-OR-ID")]
     subject: Option<String>,
-    /// Only of one type, such as deployment.preempted
+    /// Filter by event type, such as deployment.preempted
     #[arg(long = "type", value_name = "TYPE")]
     type_: Option<String>,
-    /// Only since a time, or for how long, such as 10m
+    /// Show events since a time or for a duration, such as 10m
     #[arg(long, value_name = "TIME", value_parser = parse::since)]
     since: Option<String>,
     #[command(flatten)]
@@ -63,8 +62,8 @@ async fn list(api: &Api, printer: &mut Printer, call: Call, limit: usize) -> Res
     page::list(api, call, limit).await?.print(api, printer, view::table)
 }
 
-/// Shows what was, if asked, and then what happens. The stream is opened before the list is read,
-/// so nothing falls between the two; what is in both is shown once.
+/// Prints past events if requested, then new ones. The stream is opened before the list is read, so
+/// that no event is missed; events in both are printed once.
 async fn follow(
     api: &Api,
     printer: &mut Printer,
@@ -82,11 +81,12 @@ async fn follow(
         for item in past.raw() {
             shown_seq = print(api, printer, item)?.max(shown_seq);
         }
-        past.remark_cut(printer);
+        past.note_truncated(printer);
     }
     loop {
         let message = stream.next().await?;
-        let event: Event = serde_json::from_str(&message.data).map_err(|_| api.foreign())?;
+        let event: Event =
+            serde_json::from_str(&message.data).map_err(|_| api.invalid_response())?;
         if shown_seq.is_none_or(|shown| event.seq > shown) {
             shown_seq = print(api, printer, &message.data)?;
         }
@@ -94,19 +94,19 @@ async fn follow(
 }
 
 fn print(api: &Api, printer: &mut Printer, event: &str) -> Result<Option<i64>, Error> {
-    let read: Event = serde_json::from_str(event).map_err(|_| api.foreign())?;
+    let read: Event = serde_json::from_str(event).map_err(|_| api.invalid_response())?;
     printer.text(&if printer.is_json() { event.into() } else { view::line(&read) })?;
     Ok(Some(read.seq))
 }
 
-/// Names are looked up where it is known what they name.
+/// Resolves a name to an id for kinds that have names.
 async fn subject_id(
     api: &Api,
     kind: Option<&str>,
     which: Option<String>,
 ) -> Result<Option<String>, Error> {
     let Some(which) = which else { return Ok(None) };
-    // What is deleted has an id but can't be found any more, and still has events.
+    // Ids are not looked up: deleted subjects still have events.
     if subject::is_id(&which) {
         return Ok(Some(which));
     }
@@ -116,9 +116,9 @@ async fn subject_id(
         Some("instance") => &ANY_INSTANCE,
         Some("environment") => &ENVIRONMENT,
         _ => {
-            let what = "--subject takes a name only with --kind cluster, deployment, instance or \
-                        environment";
-            return Err(Error::Usage(what.into()));
+            let message = "--subject accepts a name only with --kind cluster, deployment, instance \
+                           or environment; use an id";
+            return Err(Error::Usage(message.into()));
         }
     };
     Ok(Some(subject::find(api, kind, &which).await?.id))

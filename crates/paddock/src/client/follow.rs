@@ -1,5 +1,4 @@
-//! The server's event stream, for as long as somebody listens: a broken connection is made again
-//! and goes on where it broke.
+//! Follows the server's event stream and resumes it after a broken connection.
 
 use std::time::Duration;
 
@@ -11,9 +10,9 @@ use super::error::Error;
 use super::http::Api;
 use super::sse::{Message, Parser};
 
-/// The server sends heartbeats more often than this; silence means that the line is dead.
+/// Maximum silence: the server sends heartbeats more often than this.
 const SILENCE: Duration = Duration::from_secs(45);
-/// How long to pause before each try to connect again. All of them in vain end the stream.
+/// Pauses before reconnecting. After the last failed attempt, the stream ends.
 const PAUSES_MS: [u64; 12] = [100, 250, 500, 1000, 2000, 5000, 5000, 5000, 5000, 5000, 5000, 5000];
 
 /// An open event stream.
@@ -25,21 +24,21 @@ pub(crate) struct Follow<'a> {
 }
 
 impl<'a> Follow<'a> {
-    /// Opens the stream. Its first event is the first one from now on.
+    /// Opens the stream, starting with new events.
     pub(crate) async fn open(api: &'a Api, call: Call) -> Result<Self, Error> {
         let response = api.stream(&call, None).await?;
         let mut follow = Self { api, call, response, parser: Parser::default() };
-        // The server begins with our place in its log; once it is known, no break loses an event.
+        // The server sends its position first. Once it is known, a reconnect loses no event.
         for _ in PAUSES_MS {
             if follow.parser.last_id().is_some() {
                 return Ok(follow);
             }
             follow.read().await?;
         }
-        Err(api.foreign())
+        Err(api.invalid_response())
     }
 
-    /// Waits for what is next.
+    /// Waits for the next event.
     pub(crate) async fn next(&mut self) -> Result<Message, Error> {
         loop {
             if let Some(message) = self.parser.next() {
@@ -49,10 +48,12 @@ impl<'a> Follow<'a> {
         }
     }
 
-    /// Reads on, over a new connection if this one is dead.
+    /// Reads more bytes and reconnects if the connection is dead.
     async fn read(&mut self) -> Result<(), Error> {
         match timeout(SILENCE, self.response.chunk()).await {
-            Ok(Ok(Some(bytes))) => self.parser.feed(&bytes).map_err(|_| self.api.foreign()),
+            Ok(Ok(Some(bytes))) => {
+                self.parser.feed(&bytes).map_err(|_| self.api.invalid_response())
+            }
             _ => self.reconnect().await,
         }
     }
@@ -67,7 +68,7 @@ impl<'a> Follow<'a> {
                     self.parser = Parser::after(self.parser.last_id().map(Into::into));
                     return Ok(());
                 }
-                Err(error) if error.is_passing() => outcome = Err(error),
+                Err(error) if error.is_transient() => outcome = Err(error),
                 Err(error) => return Err(error),
             }
         }

@@ -1,4 +1,4 @@
-//! Values as people read them.
+//! Formats values for tables.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use model::{Quantity, Resources, Time};
 use serde_json::Value;
 use wire::amount::Capacity;
 
-/// An amount of a resource: memory with a binary unit, all else as it is.
+/// A resource quantity; memory with a binary unit.
 pub(crate) fn amount(kind: &str, amount: Quantity) -> String {
     if kind == "ram" {
         return size_bytes((amount.milli() / 1000).unsigned_abs());
@@ -14,12 +14,12 @@ pub(crate) fn amount(kind: &str, amount: Quantity) -> String {
     amount.to_string()
 }
 
-/// Amounts of all resources, such as `cpu=1,ram=2Gi`.
+/// Resource quantities, such as `cpu=1,ram=2Gi`.
 pub(crate) fn resources(resources: &Resources) -> String {
-    join(resources.iter().map(|(kind, of_it)| format!("{kind}={}", amount(kind, of_it))))
+    join(resources.iter().map(|(kind, quantity)| format!("{kind}={}", amount(kind, quantity))))
 }
 
-/// The size of a file, with a binary unit.
+/// A size with a binary unit.
 #[expect(clippy::cast_precision_loss, reason = "one digit after the point is shown")]
 pub(crate) fn size_bytes(bytes: u64) -> String {
     size(bytes as f64)
@@ -43,7 +43,7 @@ pub(crate) fn usage(kind: &str, capacity: &BTreeMap<String, Capacity>) -> String
     capacity.get(kind).map(text).unwrap_or_default()
 }
 
-/// Labels and the like, such as `team=web,tier=1`.
+/// Key-value pairs, such as `team=web,tier=1`.
 pub(crate) fn pairs(pairs: &BTreeMap<String, String>) -> String {
     join(pairs.iter().map(|(key, value)| format!("{key}={value}")))
 }
@@ -53,13 +53,13 @@ pub(crate) fn join(items: impl IntoIterator<Item = String>) -> String {
     items.into_iter().collect::<Vec<_>>().join(",")
 }
 
-/// A point in time to the second: fractions are noise in a table.
+/// A point in time, truncated to seconds.
 pub(crate) fn timestamp(at: impl Into<Option<Time>>) -> String {
     let second = |at: Time| Time(at.0 - at.0.rem_euclid(1_000_000)).to_string();
     at.into().map(second).unwrap_or_default()
 }
 
-/// A time to the second: what comes after is noise in a table.
+/// An RFC 3339 time, truncated to seconds.
 pub(crate) fn time(rfc3339: Option<&str>) -> String {
     let Some(text) = rfc3339 else { return String::new() };
     match text.split_once('.') {
@@ -70,7 +70,7 @@ pub(crate) fn time(rfc3339: Option<&str>) -> String {
     }
 }
 
-/// How long something lasts, in the largest unit that it is a whole number of.
+/// A duration in the largest unit that divides it.
 pub(crate) fn span(seconds: u64) -> String {
     let units = [(24 * 60 * 60, "d"), (60 * 60, "h"), (60, "m")];
     let fits = units.into_iter().find(|(size, _)| seconds > 0 && seconds.is_multiple_of(*size));
@@ -78,12 +78,12 @@ pub(crate) fn span(seconds: u64) -> String {
     format!("{}{unit}", seconds / size)
 }
 
-/// An answer to a question.
+/// `yes` or `no`.
 pub(crate) fn yes_or_no(yes: bool) -> String {
     if yes { "yes" } else { "no" }.into()
 }
 
-/// A word that a shell takes for this text.
+/// Quotes a text for a shell.
 pub(crate) fn shell_word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@,+%".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) {
@@ -92,7 +92,7 @@ pub(crate) fn shell_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// A value of JSON in one line; text without its quotes.
+/// A JSON value on one line; strings without quotes.
 pub(crate) fn value(value: Option<&Value>) -> String {
     match value {
         None | Some(Value::Null) => String::new(),
@@ -101,7 +101,7 @@ pub(crate) fn value(value: Option<&Value>) -> String {
     }
 }
 
-/// A text that may be absent.
+/// A string, empty if absent.
 pub(crate) fn optional(text: Option<&String>) -> String {
     text.cloned().unwrap_or_default()
 }
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_has_a_unit_and_all_else_has_none() {
+    fn only_memory_has_a_unit() {
         for (kind, amount, want) in [
             ("ram", "8589934592", "8Gi"),
             ("ram", "1610612736", "1.5Gi"),
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_have_the_largest_unit_that_fits() {
+    fn spans_use_the_largest_dividing_unit() {
         for (seconds, want) in
             [(172_800, "2d"), (3600, "1h"), (5400, "90m"), (61, "61s"), (0, "0s"), (90_000, "25h")]
         {
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shell_reads_what_was_meant() {
+    fn shell_words_are_quoted_if_needed() {
         for (text, want) in [
             ("web-shop@1.4.0", "web-shop@1.4.0"),
             ("names=[1,2]", "'names=[1,2]'"),
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_one_line() {
+    fn values_are_printed_on_one_line() {
         for (json, want) in [("\"a\"", "a"), ("[1, \"a\"]", "[1,\"a\"]"), ("null", ""), ("3", "3")]
         {
             assert_eq!(value(Some(&serde_json::from_str(json).unwrap())), want);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn times_end_at_the_second() {
+    fn times_are_truncated_to_seconds() {
         for (text, want) in [
             (Some("2026-01-02T03:04:05.678901Z"), "2026-01-02T03:04:05Z"),
             (Some("2026-01-02T03:04:05Z"), "2026-01-02T03:04:05Z"),
@@ -167,8 +167,9 @@ mod tests {
             assert_eq!(time(text), want);
         }
     }
+
     #[test]
-    fn timestamps_end_at_the_second() {
+    fn timestamps_are_truncated_to_seconds() {
         assert_eq!(timestamp(Time(1_700_000_000_123_456)), "2023-11-14T22:13:20Z");
         assert_eq!(timestamp(None), "");
     }

@@ -1,4 +1,4 @@
-//! `paddock graph`: what something needs, and what breaks if it goes.
+//! `paddock graph`: shows dependencies and dependents.
 
 mod tree;
 
@@ -12,30 +12,30 @@ use super::print::Printer;
 /// `paddock graph`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-dot is for Graphviz, svg is a drawing; both go to stdout.
+dot is the Graphviz format; dot and svg are written to stdout.
 
 Example:
   paddock graph environment/shop
   paddock graph cluster/prod --direction dependents
   paddock graph web-shop@1.4.0 --direction dependents --format svg > shop.svg")]
 pub(crate) struct Args {
-    /// An id, a template as name@version, or kind/name: environment, template, resource, deployment,
-    /// instance or cluster
+    /// Id, template as name@version, or kind/name, where kind is environment, template, resource,
+    /// deployment, instance or cluster
     subject: String,
     #[command(flatten)]
     drawing: Drawing,
 }
 
-/// Which part of the graph is shown, and how.
+/// Selection and format of the graph.
 #[derive(clap::Args)]
 pub(crate) struct Drawing {
-    /// What it needs, or what needs it and breaks if it goes
+    /// Direction of the edges to follow
     #[arg(long, value_enum, default_value_t)]
     direction: Direction,
-    /// How many steps away at most [default: as far as it goes]
+    /// Maximum depth [default: unlimited]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=2000))]
     depth: Option<u16>,
-    /// How it is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -49,7 +49,7 @@ enum Direction {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
-    // A tree of lines, for people.
+    // A text tree.
     #[default]
     Table,
     Dot,
@@ -83,14 +83,14 @@ pub(crate) async fn draw(
         .query("direction", Some(direction))
         .query("depth", drawing.depth)
         .query("format", Some(format));
-    let answer = api.send(&call).await?;
+    let response = api.send(&call).await?;
     if drawing.format != Format::Table {
-        return printer.text(&answer.body);
+        return printer.text(&response.body);
     }
-    let graph: Graph = api.read(&answer)?;
-    printer.answer(&answer, || Ok(tree::tree(&graph, from_subject)))?;
+    let graph: Graph = api.read(&response)?;
+    printer.response(&response, || Ok(tree::tree(&graph, from_subject)))?;
     if graph.truncated {
-        printer.note("there is more than can be shown; for less see --depth");
+        printer.note("graph truncated; limit it with --depth");
     }
     Ok(())
 }

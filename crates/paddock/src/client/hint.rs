@@ -1,29 +1,39 @@
-//! Commands that help on from an error or a status. The server's messages name none: it does not know
-//! what its clients call their commands.
+//! Suggested commands for errors and statuses. The server's messages name no commands, because they
+//! are shared by all clients.
 
-/// What to run after the server refused this field of a request.
-pub(crate) fn of_field(field: &str) -> Option<String> {
+/// Hint after the server rejected a field of a request.
+pub(crate) fn for_field(field: &str) -> Option<String> {
     let hint = match field {
         field if field.starts_with("templates[") => {
-            r#""paddock template list" shows all templates"#
+            r#"run "paddock template list" to see all templates"#
         }
         field if field.ends_with(".with.source") => {
-            r#"publish the folder with its modules: "paddock template publish DIR""#
+            r#"publish the folder with its modules: run "paddock template publish DIR""#
         }
         _ => return None,
     };
     Some(hint.to_owned())
 }
 
-/// What to run for a cluster in this status.
-pub(crate) fn of_cluster(id: &str, status: &str, provider: Option<&str>) -> Option<String> {
+/// Hint for a failed deployment of an image.
+pub(crate) fn for_deployment(id: &str, reason_code: &str, image: Option<&str>) -> String {
+    let is_local = image.is_some_and(|image| image.starts_with("localhost/"));
+    if reason_code == "ImagePullFailed" && is_local {
+        let load = r#"load the image: run "paddock image load FILE""#;
+        return format!(r#"{load}, or see the loaded ones with "paddock image list""#);
+    }
+    format!(r#"check the logs: run "paddock deployment logs {id}""#)
+}
+
+/// Hint for a cluster in this status.
+pub(crate) fn for_cluster(id: &str, status: &str, provider: Option<&str>) -> Option<String> {
     match (status, provider) {
         ("failed", _) => Some(format!(r#"fix the cause, then run "paddock cluster retry {id}""#)),
         ("waiting_for_agent", Some("agent")) => Some(format!(
             r#"create a token with "paddock cluster token {id}" and start "paddock agent" with it"#
         )),
         ("unreachable", _) => Some(format!(
-            r#"check that "paddock agent" runs there; "paddock cluster token {id}" prints another token"#
+            r#"check that "paddock agent" is running; create a new token with "paddock cluster token {id}""#
         )),
         _ => None,
     }
@@ -34,18 +44,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hints_name_the_command_that_helps() {
+    fn hints_name_a_command() {
         for (hint, command) in [
-            (of_field("templates[0]"), "paddock template list"),
-            (of_field("resources[2].with.source"), "paddock template publish DIR"),
-            (of_cluster("c1", "failed", Some("terraform")), "paddock cluster retry c1"),
-            (of_cluster("c1", "waiting_for_agent", Some("agent")), "paddock cluster token c1"),
-            (of_cluster("c1", "unreachable", None), "paddock cluster token c1"),
+            (for_field("templates[0]"), "paddock template list"),
+            (for_field("resources[2].with.source"), "paddock template publish DIR"),
+            (
+                Some(for_deployment("d1", "ImagePullFailed", Some("localhost/web:1"))),
+                "paddock image load FILE",
+            ),
+            (Some(for_deployment("d1", "ImagePullFailed", Some("web:1"))), "deployment logs d1"),
+            (Some(for_deployment("d1", "Exited", None)), "paddock deployment logs d1"),
+            (for_cluster("c1", "failed", Some("terraform")), "paddock cluster retry c1"),
+            (for_cluster("c1", "waiting_for_agent", Some("agent")), "paddock cluster token c1"),
+            (for_cluster("c1", "unreachable", None), "paddock cluster token c1"),
         ] {
             assert!(hint.as_ref().is_some_and(|hint| hint.contains(command)), "{hint:?}");
         }
-        assert_eq!(of_field("name"), None);
-        assert_eq!(of_cluster("c1", "ready", Some("agent")), None);
-        assert_eq!(of_cluster("c1", "waiting_for_agent", Some("local")), None);
+        assert_eq!(for_field("name"), None);
+        assert_eq!(for_cluster("c1", "ready", Some("agent")), None);
+        assert_eq!(for_cluster("c1", "waiting_for_agent", Some("local")), None);
     }
 }

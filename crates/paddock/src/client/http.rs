@@ -1,8 +1,10 @@
-//! Talks to the server: one place for addresses, tokens, time-outs and second tries.
+//! HTTP client of the server: URLs, tokens, timeouts and retries.
 
 use std::time::Duration;
 
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
+use reqwest::header::{
+    ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER,
+};
 use reqwest::{Request, Response, StatusCode, Url, redirect};
 use serde::de::DeserializeOwned;
 use tokio::time::{sleep, timeout};
@@ -12,28 +14,28 @@ use super::config::Token;
 use super::error::{Error, Refusal};
 use super::problem::Problem;
 
-const CONNECT_WITHIN: Duration = Duration::from_secs(5);
-/// How long to pause before each further try.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Pauses before retries.
 const PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(400)];
 
-/// The server, as the one who is signed in sees it.
+/// Authenticated client of the server's API.
 pub(crate) struct Api {
     http: reqwest::Client,
     server: Url,
     token: Option<Token>,
-    /// How long to wait for an answer.
-    patience: Duration,
+    /// Timeout of a request.
+    timeout: Duration,
 }
 
-/// What the server answered, as it came.
+/// Successful response of the server.
 #[derive(Debug)]
-pub(crate) struct Answer {
-    /// Did the call make something that was not there?
+pub(crate) struct ApiResponse {
+    /// Whether the call created a resource.
     pub(crate) is_new: bool,
     pub(crate) body: String,
 }
 
-/// What came back over the wire, not yet judged.
+/// Response of any status.
 struct Reply {
     status: StatusCode,
     headers: HeaderMap,
@@ -41,51 +43,67 @@ struct Reply {
 }
 
 impl Api {
-    /// Prepares to talk to `server`; nothing is sent yet.
-    pub(crate) fn new(
-        server: Url,
-        token: Option<Token>,
-        patience: Duration,
-    ) -> Result<Self, Error> {
+    /// Creates the client; sends nothing yet.
+    pub(crate) fn new(server: Url, token: Option<Token>, timeout: Duration) -> Result<Self, Error> {
         let mut http = reqwest::Client::builder()
             .user_agent(concat!("paddock/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(CONNECT_WITHIN.min(patience))
-            // A redirect would turn a POST into a GET: better to say so than to lose a body.
+            .connect_timeout(CONNECT_TIMEOUT.min(timeout))
+            // A redirect would turn a POST into a GET and lose its body.
             .redirect(redirect::Policy::none());
         if server.scheme() == "http" {
-            // Without TLS it must not matter that a small container has no certificates.
+            // Plain HTTP must work in minimal containers without CA certificates.
             http = http.tls_certs_only([]);
         }
         let http = http.build().map_err(|error| {
-            Error::failed_but(
-                format!("can't prepare TLS: {}", root(&error)),
-                "name the certificates to trust in SSL_CERT_FILE",
+            Error::failed_with_hint(
+                format!("cannot set up TLS: {}", root_cause(&error)),
+                "set SSL_CERT_FILE to the trusted CA certificates",
             )
         })?;
-        Ok(Self { http, server, token, patience })
+        Ok(Self { http, server, token, timeout })
     }
 
-    /// The server's address, as people write it.
+    /// URL of the server without a trailing slash.
     pub(crate) fn address(&self) -> String {
         self.server.as_str().trim_end_matches('/').into()
     }
 
-    /// Makes a call. Broken connections are tried again where that can do no harm.
-    pub(crate) async fn send(&self, call: &Call) -> Result<Answer, Error> {
+    /// Makes a call. Retries after connection errors if the call is safe to retry.
+    pub(crate) async fn send(&self, call: &Call) -> Result<ApiResponse, Error> {
         let mut pauses = PAUSES.into_iter();
         loop {
-            let failure = match self.attempt(self.request(call, Some(self.patience))?).await {
-                Ok(reply) => return self.judge(reply, call.needs_token),
+            let failure = match self.attempt(self.request(call, Some(self.timeout))?).await {
+                Ok(reply) => return self.check_status(reply, call.needs_token),
                 Err(failure) => failure,
             };
             match pauses.next() {
-                Some(pause) if may_repeat(call, &failure) => sleep(pause).await,
+                Some(pause) if may_retry(call, &failure) => sleep(pause).await,
                 _ => return Err(self.unreachable(&failure)),
             }
         }
     }
 
-    /// Opens a stream of server-sent events that goes on after `last_event_id`.
+    /// Sends a call with a body of this size, if it is known, from a stream. Not retried, and only
+    /// the server limits its duration.
+    pub(crate) async fn upload(
+        &self,
+        call: &Call,
+        media_type: &'static str,
+        body: reqwest::Body,
+        size_bytes: Option<u64>,
+    ) -> Result<ApiResponse, Error> {
+        let mut request = self.request(call, None)?;
+        let headers = request.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+        if let Some(size) = size_bytes {
+            headers.insert(CONTENT_LENGTH, size.into());
+        }
+        *request.body_mut() = Some(body);
+        let reply = self.attempt(request).await.map_err(|failure| self.unreachable(&failure))?;
+        self.check_status(reply, call.needs_token)
+    }
+
+    /// Opens a stream of server-sent events, resuming after `last_event_id`.
     pub(crate) async fn stream(
         &self,
         call: &Call,
@@ -98,12 +116,12 @@ impl Api {
         self.open(request, "text/event-stream", call.needs_token).await
     }
 
-    /// Opens a stream of lines, each of them JSON.
+    /// Opens a stream of JSON lines.
     pub(crate) async fn lines(&self, call: &Call) -> Result<Response, Error> {
         self.open(self.request(call, None)?, "application/x-ndjson", call.needs_token).await
     }
 
-    /// Waits for the head of an answer; its body may take as long as it likes.
+    /// Waits for the response headers; the timeout does not apply to the body.
     async fn open(
         &self,
         mut request: Request,
@@ -111,25 +129,25 @@ impl Api {
         with_token: bool,
     ) -> Result<Response, Error> {
         request.headers_mut().insert(ACCEPT, HeaderValue::from_static(accept));
-        let response = timeout(self.patience, self.http.execute(request))
+        let response = timeout(self.timeout, self.http.execute(request))
             .await
-            .map_err(|_| self.silent())?
+            .map_err(|_| self.timed_out())?
             .map_err(|failure| self.unreachable(&failure))?;
         if response.status() == StatusCode::OK {
             return Ok(response);
         }
         let reply = read(response).await.map_err(|failure| self.unreachable(&failure))?;
-        let refused = self.judge(reply, with_token).err();
-        Err(refused.unwrap_or_else(|| self.foreign()))
+        let refused = self.check_status(reply, with_token).err();
+        Err(refused.unwrap_or_else(|| self.invalid_response()))
     }
 
-    fn request(&self, call: &Call, within: Option<Duration>) -> Result<Request, Error> {
+    fn request(&self, call: &Call, timeout: Option<Duration>) -> Result<Request, Error> {
         let mut request = self.http.request(call.method.clone(), self.url(call));
-        if let Some(within) = within {
-            request = request.timeout(within);
+        if let Some(timeout) = timeout {
+            request = request.timeout(timeout);
         }
         if call.needs_token {
-            let token = self.token.as_ref().ok_or_else(|| self.signed_out())?;
+            let token = self.token.as_ref().ok_or_else(|| self.not_logged_in())?;
             request = request.bearer_auth(token.reveal());
         }
         if let Some(key) = &call.idempotency_key {
@@ -143,14 +161,14 @@ impl Api {
             }
         };
         request.build().map_err(|error| {
-            Error::failed(format!("can't ask {}: {}", self.address(), root(&error)))
+            Error::failed(format!("invalid request to {}: {}", self.address(), root_cause(&error)))
         })
     }
 
     fn url(&self, call: &Call) -> Url {
         let mut url = self.server.clone();
         url.path_segments_mut()
-            .expect("`config` lets only http and https pass")
+            .expect("`config` accepts only http and https")
             .pop_if_empty()
             .push("api")
             .extend(&call.family)
@@ -166,10 +184,10 @@ impl Api {
         read(self.http.execute(request).await?).await
     }
 
-    fn judge(&self, reply: Reply, with_token: bool) -> Result<Answer, Error> {
+    fn check_status(&self, reply: Reply, with_token: bool) -> Result<ApiResponse, Error> {
         if reply.status.is_success() {
             let is_new = reply.status == StatusCode::CREATED;
-            return Ok(Answer { is_new, body: reply.body });
+            return Ok(ApiResponse { is_new, body: reply.body });
         }
         let header = |name| reply.headers.get(name)?.to_str().ok().map(String::from);
         if reply.status.is_redirection() {
@@ -183,48 +201,48 @@ impl Api {
         })))
     }
 
-    fn signed_out(&self) -> Error {
-        Error::SignedOut { server: self.address() }
+    fn not_logged_in(&self) -> Error {
+        Error::NotLoggedIn { server: self.address() }
     }
 
     fn unreachable(&self, failure: &reqwest::Error) -> Error {
         if failure.is_timeout() && !failure.is_connect() {
-            return self.silent();
+            return self.timed_out();
         }
-        Error::Unreachable { server: self.address(), why: root(failure) }
+        Error::Unreachable { server: self.address(), why: root_cause(failure) }
     }
 
-    fn silent(&self) -> Error {
-        let why = format!("no answer within {} s", self.patience.as_secs());
+    fn timed_out(&self) -> Error {
+        let why = format!("no response within {} s", self.timeout.as_secs());
         Error::Unreachable { server: self.address(), why }
     }
 
     fn moved(&self, location: Option<String>) -> Error {
-        let location = location.unwrap_or_else(|| "another address".into());
-        Error::failed_but(
-            format!("{} sends us on to {location}", self.address()),
-            "name the server's own address with --server",
+        let location = location.unwrap_or_else(|| "another URL".into());
+        Error::failed_with_hint(
+            format!("{} redirects to {location}", self.address()),
+            "use the final URL of the server with --server",
         )
     }
 
-    /// The answer came, but not from a Paddock server.
-    pub(crate) fn foreign(&self) -> Error {
-        Error::failed_but(
-            format!("the answer of {} was not understood", self.address()),
-            "is that a Paddock server, and as new as this client?",
+    /// The response is not one of a Paddock server.
+    pub(crate) fn invalid_response(&self) -> Error {
+        Error::failed_with_hint(
+            format!("invalid response from {}", self.address()),
+            "check that it is a Paddock server and not older than this client",
         )
     }
 
-    /// Reads what the server answered.
-    pub(crate) fn read<T: DeserializeOwned>(&self, answer: &Answer) -> Result<T, Error> {
-        serde_json::from_str(&answer.body).map_err(|_| self.foreign())
+    /// Deserialises a response.
+    pub(crate) fn read<T: DeserializeOwned>(&self, response: &ApiResponse) -> Result<T, Error> {
+        serde_json::from_str(&response.body).map_err(|_| self.invalid_response())
     }
 }
 
-/// A connection that was never made can always be tried again; one that broke only when a second
-/// arrival does no harm. What took too long has had its time.
-fn may_repeat(call: &Call, failure: &reqwest::Error) -> bool {
-    !failure.is_timeout() && (failure.is_connect() || call.is_repeatable())
+/// Whether to retry: always if the connection was never established, after a broken connection only
+/// idempotent calls, and never after a timeout.
+fn may_retry(call: &Call, failure: &reqwest::Error) -> bool {
+    !failure.is_timeout() && (failure.is_connect() || call.is_idempotent())
 }
 
 async fn read(response: Response) -> reqwest::Result<Reply> {
@@ -232,9 +250,8 @@ async fn read(response: Response) -> reqwest::Result<Reply> {
     Ok(Reply { status, headers, body: response.text().await? })
 }
 
-/// The innermost cause: the outer ones only repeat the address. The number that the operating
-/// system has for it helps nobody.
-fn root(error: &dyn std::error::Error) -> String {
+/// Innermost cause without the OS error number: the outer errors only repeat the URL.
+fn root_cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(inner) = cause.source() {
         cause = inner;
@@ -253,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_joined_and_escaped() {
+    fn urls_are_joined_and_escaped() {
         let list = Call::get(&["clusters"]).query("after", Some("a b")).query("limit", None::<u8>);
         for (server, call, want) in [
             ("http://h:1", &list, "http://h:1/api/v1/clusters?after=a+b"),

@@ -1,12 +1,12 @@
-//! Invites: codes with which others join an organization.
+//! `paddock org invite`: manages invite codes of the organization.
 
 use serde_json::{Value, json};
-use wire::invite::{Invite, InviteCode, InviteLife, InviteStatus};
+use wire::invite::{Invite, InviteCode, InviteStatus, NewInvite};
 
 use super::call::Call;
 use super::error::Error;
 use super::format;
-use super::http::{Answer, Api};
+use super::http::{Api, ApiResponse};
 use super::page;
 use super::parse;
 use super::print::Printer;
@@ -14,7 +14,7 @@ use super::prompt;
 use super::table;
 
 const HELP: &str = "\
-Without a flag a new invite is made. Its code is shown only then.
+Without --list, --reopen, --revoke or --check, creates an invite. Its code is shown only once.
 
 Example:
   paddock org invite --expires-in 7d
@@ -25,38 +25,38 @@ Example:
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// How long the code works, such as 12h or 7d
-    #[arg(long, value_name = "SPAN", value_parser = parse::seconds, conflicts_with_all = ["list", "revoke", "check"])]
+    /// Lifetime of the code, such as 12h or 7d
+    #[arg(long, value_name = "DURATION", value_parser = parse::seconds, conflicts_with_all = ["list", "revoke", "check"])]
     expires_in: Option<u64>,
     #[command(flatten)]
     verb: Verb,
-    /// Revokes without asking
+    /// Skip the confirmation prompt
     #[arg(long, short)]
     yes: bool,
 }
 
-/// At most one of these.
+/// Action; at most one.
 #[derive(clap::Args)]
 #[group(multiple = false)]
 struct Verb {
-    /// Lists the invites of the organization
+    /// List the invites of the organization
     #[arg(long)]
     list: bool,
-    /// Lets a code work again
+    /// Reactivate a code
     #[arg(long, value_name = "ID")]
     reopen: Option<String>,
-    /// Stops a code from working
+    /// Revoke a code
     #[arg(long, value_name = "ID")]
     revoke: Option<String>,
-    /// Says what a code is good for; needs no login
+    /// Show the organization and state of a code; needs no login
     #[arg(long, value_name = "CODE")]
     check: Option<String>,
 }
 
-/// The most invites that are listed.
+/// Maximum number of listed invites.
 const MAX_INVITES: usize = 10_000;
 
-/// Carries out what the flags say.
+/// Runs the selected action.
 pub(crate) async fn run(args: Args, api: &Api, printer: &mut Printer) -> Result<(), Error> {
     let expires_in = args.expires_in.map(|seconds| i64::try_from(seconds).unwrap_or(i64::MAX));
     match args.verb {
@@ -69,8 +69,8 @@ pub(crate) async fn run(args: Args, api: &Api, printer: &mut Printer) -> Result<
 }
 
 async fn create(api: &Api, printer: &mut Printer, expires_in: Option<i64>) -> Result<(), Error> {
-    let answer = api.send(&Call::post(&["invites"], Some(expiry(expires_in)))).await?;
-    printer.answer(&answer, || created(api, &answer))
+    let response = api.send(&Call::post(&["invites"], Some(expiry(expires_in)))).await?;
+    printer.response(&response, || created(api, &response))
 }
 
 async fn list(api: &Api, printer: &mut Printer) -> Result<(), Error> {
@@ -84,29 +84,29 @@ async fn reopen(
     expires_in: Option<i64>,
 ) -> Result<(), Error> {
     let call = Call::post(&["invites", id, "reopen"], Some(expiry(expires_in)));
-    let answer = api.send(&call).await?;
-    printer.answer(&answer, || Ok(invite_table(&[api.read(&answer)?])))
+    let response = api.send(&call).await?;
+    printer.response(&response, || Ok(invite_table(&[api.read(&response)?])))
 }
 
 async fn revoke(api: &Api, printer: &mut Printer, id: &str, yes: bool) -> Result<(), Error> {
     prompt::confirm(&format!("Revoke invite {id}?"), yes)?;
-    let answer = api.send(&Call::delete(&["invites", id])).await?;
-    printer.answer_or_note(&answer, &format!("invite {id} is revoked"))
+    let response = api.send(&Call::delete(&["invites", id])).await?;
+    printer.response_or_note(&response, &format!("invite {id} revoked"))
 }
 
 async fn check(api: &Api, printer: &mut Printer, code: &str) -> Result<(), Error> {
-    let call =
-        Call::post(&["invites", "check"], Some(json!(InviteCode { code: code.into() }))).open();
-    let answer = api.send(&call).await?;
-    printer.answer(&answer, || checked(api, &answer))
+    let call = Call::post(&["invites", "check"], Some(json!(InviteCode { code: code.into() })))
+        .without_token();
+    let response = api.send(&call).await?;
+    printer.response(&response, || checked(api, &response))
 }
 
 fn expiry(expires_in: Option<i64>) -> Value {
-    json!(InviteLife { expires_in })
+    json!(NewInvite { expires_in })
 }
 
-fn created(api: &Api, answer: &Answer) -> Result<String, Error> {
-    let invite: Invite = api.read(answer)?;
+fn created(api: &Api, response: &ApiResponse) -> Result<String, Error> {
+    let invite: Invite = api.read(response)?;
     Ok(table::fields(&[
         ("CODE", format::optional(invite.code.as_ref())),
         ("ID", invite.id.to_string()),
@@ -114,8 +114,8 @@ fn created(api: &Api, answer: &Answer) -> Result<String, Error> {
     ]))
 }
 
-fn checked(api: &Api, answer: &Answer) -> Result<String, Error> {
-    let checked: InviteStatus = api.read(answer)?;
+fn checked(api: &Api, response: &ApiResponse) -> Result<String, Error> {
+    let checked: InviteStatus = api.read(response)?;
     Ok(table::fields(&[
         ("ORGANIZATION", checked.organization),
         ("STATE", state(checked.active, checked.expired, checked.used_by.as_ref()).into()),
@@ -124,7 +124,7 @@ fn checked(api: &Api, answer: &Answer) -> Result<String, Error> {
 }
 
 fn invite_table(invites: &[Invite]) -> String {
-    table::of(
+    table::render(
         invites,
         &[
             ("ID", |invite| invite.id.to_string()),
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_says_how_each_invite_is_doing() {
+    fn table_shows_state_of_each_invite() {
         let invites = [
             json!({"id": sample::id("1"), "active": true}),
             json!({"id": sample::id("2"), "expired": true, "used_by": "bob", "times_used": 2}),

@@ -1,4 +1,4 @@
-//! Signing in and out, and who one is.
+//! `paddock login`, `paddock logout` and `paddock whoami`.
 
 use serde_json::json;
 use wire::user::{Credentials, User};
@@ -6,14 +6,14 @@ use wire::user::{Credentials, User};
 use super::call::Call;
 use super::config::{Session, Token};
 use super::error::Error;
-use super::http::{Answer, Api};
+use super::http::{Api, ApiResponse};
 use super::password;
 use super::print::Printer;
 use super::prompt;
 use super::table;
 
 const LOGIN_HELP: &str = "\
-With -o json the server's answer is printed, and the token is in it.
+-o json prints the server's response, including the token.
 
 Example:
   paddock login --server http://127.0.0.1:8001 --username ann
@@ -23,14 +23,14 @@ Example:
 #[derive(clap::Args)]
 #[command(after_help = LOGIN_HELP)]
 pub(crate) struct Args {
-    /// Who signs in [default: who did the last time, or asked for]
+    /// User name [default: that of the last login, or prompted]
     #[arg(long)]
     username: Option<String>,
     #[command(flatten)]
     password: password::Source,
 }
 
-/// Asks for what is missing, and signs in.
+/// Prompts for missing values and logs in.
 pub(crate) async fn run(
     args: Args,
     api: &Api,
@@ -39,73 +39,75 @@ pub(crate) async fn run(
 ) -> Result<(), Error> {
     let username = username(args.username, session.username.as_deref())?;
     let password = args.password.read()?;
-    let answer = sign_in(api, &mut session, &username, &password).await?;
-    printer.answer_or_note(&answer, &format!("signed in to {} as {username}", api.address()))
+    let response = log_in(api, &mut session, &username, &password).await?;
+    printer.response_or_note(&response, &format!("logged in to {} as {username}", api.address()))
 }
 
-/// Signs in and remembers the token.
-pub(crate) async fn sign_in(
+/// Logs in and stores the token.
+pub(crate) async fn log_in(
     api: &Api,
     session: &mut Session,
     username: &str,
     password: &str,
-) -> Result<Answer, Error> {
+) -> Result<ApiResponse, Error> {
     let body = json!(Credentials { username: username.into(), password: password.into() });
-    let answer = api.send(&Call::post(&["login"], Some(body)).open()).await?;
-    let made: wire::user::Session = api.read(&answer)?;
-    session.remember(username, &Token::from(made.token))?;
-    Ok(answer)
+    let response = api.send(&Call::post(&["login"], Some(body)).without_token()).await?;
+    let created: wire::user::Session = api.read(&response)?;
+    session.store(username, &Token::from(created.token))?;
+    Ok(response)
 }
 
-/// Signs in somebody who was made by the call before. That one can't be repeated, so a failure
-/// must not look as if nothing had happened.
-pub(crate) async fn sign_in_new(
+/// Logs in a user that the previous call created. A failure must say that the user exists, because
+/// the creation cannot be retried.
+pub(crate) async fn log_in_new_user(
     api: &Api,
     session: &mut Session,
     printer: &Printer,
     username: &str,
     password: &str,
 ) -> Result<(), Error> {
-    match sign_in(api, session, username, password).await {
+    match log_in(api, session, username, password).await {
         Ok(_) => {
-            printer.note(&format!("signed in to {} as {username}", api.address()));
+            printer.note(&format!("logged in to {} as {username}", api.address()));
             Ok(())
         }
-        Err(error) => Err(Error::failed_but(
-            format!("user {username} was made, but could not sign in: {}", error.what()),
+        Err(error) => Err(Error::failed_with_hint(
+            format!("user {username} was created, but login failed: {}", error.message()),
             format!(r#"run "paddock login --username {username}""#),
         )),
     }
 }
 
-/// Signs out here and at the server.
+/// Removes the stored token and revokes it at the server.
 pub(crate) async fn logout(
     api: &Api,
     mut session: Session,
     printer: &mut Printer,
 ) -> Result<(), Error> {
-    let ended = api.send(&Call::post(&["logout"], None)).await;
-    // Whatever the server says, this machine forgets the token.
-    session.forget()?;
-    match ended {
-        Ok(answer) => printer.answer_or_note(&answer, &format!("signed out of {}", api.address())),
+    let revoked = api.send(&Call::post(&["logout"], None)).await;
+    // The stored token is removed even if the server fails.
+    session.remove_token()?;
+    match revoked {
+        Ok(response) => {
+            printer.response_or_note(&response, &format!("logged out of {}", api.address()))
+        }
         Err(error) if error.status() == Some(401) => {
-            printer.note("the token was no longer valid; it is forgotten");
+            printer.note("token was no longer valid; removed it");
             Ok(())
         }
-        Err(Error::Unreachable { server, why }) => Err(Error::failed_but(
-            format!("can't reach {server}: {why}"),
-            "the token is forgotten here, but lives at the server until it expires",
+        Err(Error::Unreachable { server, why }) => Err(Error::failed_with_hint(
+            format!("cannot reach {server}: {why}"),
+            "the stored token was removed, but stays valid at the server until it expires",
         )),
         Err(error) => Err(error),
     }
 }
 
-/// Shows who is signed in.
+/// Shows the current user.
 pub(crate) async fn whoami(api: &Api, printer: &mut Printer) -> Result<(), Error> {
-    let answer = api.send(&Call::get(&["users", "me"])).await?;
-    printer.answer(&answer, || {
-        let user: User = api.read(&answer)?;
+    let response = api.send(&Call::get(&["users", "me"])).await?;
+    printer.response(&response, || {
+        let user: User = api.read(&response)?;
         Ok(table::fields(&[
             ("USERNAME", user.username),
             ("DISPLAY NAME", user.display_name),
@@ -127,7 +129,7 @@ fn username(given: Option<String>, last: Option<&str>) -> Result<String, Error> 
         last => last.unwrap_or_default().to_owned(),
     };
     if username.is_empty() {
-        return Err(Error::Usage("nobody to sign in: use --username".into()));
+        return Err(Error::Usage("no user name: use --username".into()));
     }
     Ok(username)
 }

@@ -1,6 +1,6 @@
-//! Names for ids that the server answers with: people know things by name.
+//! Resolves ids to names for display.
 //!
-//! A name is a courtesy. Whatever can't be looked up is shown by its id, and nothing fails.
+//! Best effort: an id that cannot be resolved is shown as it is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -11,10 +11,10 @@ use super::call::Call;
 use super::http::Api;
 use super::subject::{CLUSTER, DEPLOYMENT, Kind, Subject};
 
-/// The most that is looked up for one answer; the rest is shown by its id.
+/// Maximum lookups per command; further ids are not resolved.
 const MAX_LOOK_UPS: usize = 20;
 
-/// What is called how.
+/// Names by id.
 #[derive(Debug, Default)]
 pub(crate) struct Names(BTreeMap<String, String>);
 
@@ -39,15 +39,15 @@ impl Names {
     ) {
         let ids: BTreeSet<String> = ids.into_iter().map(|id| id.to_string()).collect();
         for id in ids.into_iter().take(MAX_LOOK_UPS) {
-            let answer = api.send(&Call::get(&[kind.path, &id])).await;
-            if let Ok(subject) = answer.and_then(|answer| api.read::<Subject>(&answer)) {
+            let response = api.send(&Call::get(&[kind.path, &id])).await;
+            if let Ok(subject) = response.and_then(|response| api.read::<Subject>(&response)) {
                 self.0.insert(id, subject.label().into());
             }
         }
     }
 
-    /// The name of what has this id, or the id.
-    pub(crate) fn of(&self, id: impl Display) -> String {
+    /// Name for an id, or the id itself.
+    pub(crate) fn get(&self, id: impl Display) -> String {
         let id = id.to_string();
         self.0.get(&id).cloned().unwrap_or(id)
     }

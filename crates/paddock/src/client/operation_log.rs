@@ -15,41 +15,41 @@ use super::lines::{End, Lines};
 use super::print::Printer;
 use super::table;
 
-/// The largest number of lines that are kept.
+/// The server's maximum for `tail`.
 const MAX_TAIL: i64 = 100_000;
-/// How long to pause before a log that broke off is opened again.
+/// Pause before reopening a broken log.
 const PAUSE: Duration = Duration::from_secs(1);
-/// So often in a row it is opened in vain.
+/// Maximum consecutive attempts without a new line.
 const MAX_TRIES: u32 = 60;
 
-/// Which part of a log is shown, and how.
+/// Selection and format of log lines.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Goes on as more is said
+    /// Follow the log
     #[arg(long, short)]
     follow: bool,
-    /// Only the last lines
+    /// Number of most recent lines to show
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=MAX_TAIL))]
     tail: Option<u32>,
-    /// With the time of each line
+    /// Show the time of each line
     #[arg(long)]
     timestamps: bool,
 }
 
-/// Whose log is read.
-pub(crate) enum Of<'a> {
-    /// The cluster of this id.
+/// Owner of a log.
+pub(crate) enum Owner<'a> {
+    /// Cluster by id.
     Cluster(&'a str),
-    /// A resource of the environment of this id.
+    /// Resource of an environment.
     Resource {
-        /// The environment's id.
+        /// Id of the environment.
         environment: &'a str,
-        /// The resource's name.
+        /// Name of the resource.
         name: &'a str,
     },
 }
 
-impl Of<'_> {
+impl Owner<'_> {
     fn logs(&self) -> Call {
         match self {
             Self::Cluster(id) => Call::get(&["clusters", id, "logs"]),
@@ -67,8 +67,8 @@ impl Of<'_> {
                 Ok(!matches!(now.status.as_str(), "ready" | "failed" | "unreachable"))
             }
             Self::Resource { environment, name } => {
-                let answer = api.send(&Call::get(&["environments", environment])).await?;
-                Ok(is_busy_with(&api.read(&answer)?, name))
+                let response = api.send(&Call::get(&["environments", environment])).await?;
+                Ok(is_busy_with(&api.read(&response)?, name))
             }
         }
     }
@@ -87,27 +87,27 @@ fn parse(bytes: &[u8]) -> Option<Received> {
 
 fn render(line: &Line, timestamps: bool, is_terminal: bool) -> String {
     let at = if timestamps { format!("{} ", line.at) } else { String::new() };
-    let said = if is_terminal { table::tame(&line.text) } else { line.text.clone() };
-    format!("{at}{said}")
+    let text = if is_terminal { table::tame(&line.text) } else { line.text.clone() };
+    format!("{at}{text}")
 }
 
-/// A log, and how far it was read.
+/// A log and the read position in it.
 struct Log<'a> {
     api: &'a Api,
-    of: Of<'a>,
-    /// The number of the last line that was shown.
+    owner: Owner<'a>,
+    /// Number of the last printed line.
     last: Option<i64>,
     timestamps: bool,
 }
 
-/// Shows a log, and with `-f` goes on.
+/// Shows a log, and with `-f` follows it.
 pub(crate) async fn show(
     api: &Api,
     printer: &mut Printer,
-    of: Of<'_>,
+    owner: Owner<'_>,
     options: &Options,
 ) -> Result<(), Error> {
-    let mut log = Log { api, of, last: None, timestamps: options.timestamps };
+    let mut log = Log { api, owner, last: None, timestamps: options.timestamps };
     let read = async {
         if options.follow {
             log.follow(options.tail, printer).await
@@ -117,44 +117,45 @@ pub(crate) async fn show(
     };
     tokio::select! {
         outcome = read => outcome,
-        // Ctrl-C ends the log without an error.
+        // Ctrl-C is a normal way to stop following.
         () = base::signals::interrupted() => Ok(()),
     }
 }
 
 impl Log<'_> {
     fn call(&self, tail: Option<u32>) -> Call {
-        self.of.logs().query("tail", tail)
+        self.owner.logs().query("tail", tail)
     }
 
-    /// What was said until now.
+    /// Prints the log up to now.
     async fn once(&mut self, tail: Option<u32>, printer: &mut Printer) -> Result<(), Error> {
         match self.drain(&self.call(tail), printer).await? {
-            End::Whole => Ok(()),
-            _ => Err(Error::failed_but("the log broke off", "run the command again")),
+            End::Complete => Ok(()),
+            _ => Err(Error::failed_with_hint("connection lost", "run the command again")),
         }
     }
 
-    /// Goes on until the step is over. A server that stopped looks the same at first.
+    /// Follows the log until the operation ends. The end of a stream alone is not enough: a stopped
+    /// server looks the same.
     async fn follow(&mut self, tail: Option<u32>, printer: &mut Printer) -> Result<(), Error> {
         let mut tries = 0;
         loop {
-            let seen = self.last;
-            let tail = tail.filter(|_| seen.is_none());
-            let call = self.call(tail).query("follow", Some(true)).query("after", seen);
+            let after = self.last;
+            let tail = tail.filter(|_| after.is_none());
+            let call = self.call(tail).query("follow", Some(true)).query("after", after);
             let outcome = match self.drain(&call, printer).await {
-                Ok(_) if !self.goes_on().await? => return Ok(()),
+                Ok(_) if !self.may_grow().await? => return Ok(()),
                 outcome => outcome,
             };
-            tries = if self.last == seen { tries + 1 } else { 0 };
+            tries = if self.last == after { tries + 1 } else { 0 };
             match outcome {
-                Err(error) if !error.is_passing() || tries > MAX_TRIES => return Err(error),
+                Err(error) if !error.is_transient() || tries > MAX_TRIES => return Err(error),
                 _ => sleep(PAUSE).await,
             }
         }
     }
 
-    /// Shows all lines of an open log, and says why there are no more.
+    /// Prints all lines of a stream and returns the reason for its end.
     async fn drain(&mut self, call: &Call, printer: &mut Printer) -> Result<End, Error> {
         let mut lines = Lines::open(self.api, call).await?;
         let is_terminal = io::stdout().is_terminal();
@@ -169,26 +170,26 @@ impl Log<'_> {
                     };
                     printer.bytes(format!("{text}\n").as_bytes())?;
                 }
-                Err(End::Foreign) => return Err(self.api.foreign()),
+                Err(End::Invalid) => return Err(self.api.invalid_response()),
                 Err(end) => return Ok(end),
             }
         }
     }
 
-    /// Whether more lines may come.
-    async fn goes_on(&self) -> Result<bool, Error> {
-        match self.of.is_busy(self.api).await {
+    /// Whether more lines may follow.
+    async fn may_grow(&self) -> Result<bool, Error> {
+        match self.owner.is_busy(self.api).await {
             Err(error) if error.status() == Some(404) => Ok(false),
-            Err(error) if error.is_passing() => Ok(true),
+            Err(error) if error.is_transient() => Ok(true),
             other => other,
         }
     }
 }
 
-/// Nobody's turn comes in an environment that has failed.
+/// Whether a resource is being worked on. Pending resources of a failed environment are not.
 fn is_busy_with(environment: &Environment, name: &str) -> bool {
-    let one = environment.resources.iter().flatten().find(|one| one.name == name);
-    one.is_some_and(|one| match one.status.as_str() {
+    let resource = environment.resources.iter().flatten().find(|resource| resource.name == name);
+    resource.is_some_and(|resource| match resource.status.as_str() {
         "planning" | "applying" | "destroying" => true,
         "pending" => matches!(environment.status.as_str(), "deploying" | "destroying"),
         _ => false,
@@ -203,17 +204,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_says_what_was_asked_for() {
+    fn lines_are_parsed_and_formatted() {
         let raw = r#"{"number":7,"at":"2026-01-02T03:04:05Z","text":"a\u001b[2J"}"#;
-        let Received { line, raw: kept } = parse(raw.as_bytes()).unwrap();
-        assert_eq!((line.number, kept.as_str()), (7, raw));
+        let Received { line, raw: original } = parse(raw.as_bytes()).unwrap();
+        assert_eq!((line.number, original.as_str()), (7, raw));
         assert_eq!(render(&line, false, false), "a\u{1b}[2J");
         assert_eq!(render(&line, true, true), "2026-01-02T03:04:05Z a\u{fffd}[2J");
         assert!(parse(b"<html>").is_none());
     }
 
     #[test]
-    fn a_log_goes_on_while_something_is_done() {
+    fn log_may_grow_while_its_resource_is_busy() {
         for (environment, resource, want) in [
             ("deploying", "applying", true),
             ("deploying", "pending", true),
@@ -223,10 +224,10 @@ mod tests {
             ("deploying", "failed", false),
         ] {
             let resources = [json!({"name": "web", "status": resource})];
-            let seen =
+            let observed =
                 fixture::environment(&json!({"status": environment, "resources": resources}));
-            assert_eq!(is_busy_with(&seen, "web"), want, "{environment} {resource}");
-            assert!(!is_busy_with(&seen, "bus"));
+            assert_eq!(is_busy_with(&observed, "web"), want, "{environment} {resource}");
+            assert!(!is_busy_with(&observed, "bus"));
         }
     }
 }

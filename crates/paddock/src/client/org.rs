@@ -1,8 +1,8 @@
-//! Organizations: making one, joining one, and who is in it.
+//! `paddock org`: manages the organization and its members.
 
 use serde_json::json;
 use wire::invite::Redemption;
-use wire::organization::{Founded, NewOrganization, Organization};
+use wire::organization::{CreatedOrganization, NewOrganization, Organization};
 use wire::user::User;
 
 use super::call::Call;
@@ -20,49 +20,49 @@ use super::table::{self, Table};
 /// `paddock org …`.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
-    /// Makes an organization and its owner, and signs in
+    /// Create an organization with an owner, and log in as the owner
     #[command(after_help = "Example:\n  paddock org create acme --username ann")]
     Create {
-        /// What the organization is called
+        /// Name of the organization
         name: String,
         #[command(flatten)]
         user: NewUser,
     },
-    /// Shows the organization of who is signed in
+    /// Show your organization
     #[command(after_help = "Example:\n  paddock org show")]
     Show,
-    /// Lists who is in the organization
+    /// List the members of your organization
     #[command(after_help = "Example:\n  paddock org members -o json")]
     Members {
         #[command(flatten)]
         limit: Limit,
     },
-    /// Makes an invite, or looks after those that were made
+    /// Create, list, check, reopen or revoke invites
     Invite(invite::Args),
-    /// Joins an organization with an invite, and signs in
+    /// Join an organization with an invite code, and log in
     #[command(after_help = "Example:\n  paddock org join CODE --username bob")]
     Join {
-        /// The code of the invite
+        /// Invite code
         code: String,
         #[command(flatten)]
         user: NewUser,
     },
 }
 
-/// Somebody who has no account yet.
+/// A user to create.
 #[derive(clap::Args)]
 pub(crate) struct NewUser {
-    /// The name to sign in with
+    /// Login name
     #[arg(long)]
     username: String,
-    /// The name that others see
+    /// Display name
     #[arg(long, value_name = "NAME")]
     display_name: Option<String>,
     #[command(flatten)]
     password: password::Source,
 }
 
-/// Carries out one of the commands.
+/// Runs a command.
 pub(crate) async fn run(
     command: Command,
     api: &Api,
@@ -78,7 +78,7 @@ pub(crate) async fn run(
     }
 }
 
-/// Makes an organization with its first owner, who is then signed in.
+/// Creates an organization with its first owner, and logs in as the owner.
 async fn create(
     api: &Api,
     mut session: Session,
@@ -93,17 +93,17 @@ async fn create(
         display_name: user.display_name,
     };
     let body = json!(NewOrganization { name: name.into(), owner });
-    let answer = api.send(&Call::post(&["organizations"], Some(body)).open()).await?;
-    login::sign_in_new(api, &mut session, printer, &user.username, &password).await?;
-    printer.answer(&answer, || {
-        let Founded { organization, .. } = api.read(&answer)?;
+    let response = api.send(&Call::post(&["organizations"], Some(body)).without_token()).await?;
+    login::log_in_new_user(api, &mut session, printer, &user.username, &password).await?;
+    printer.response(&response, || {
+        let CreatedOrganization { organization, .. } = api.read(&response)?;
         Ok(Table::new(&["ID", "NAME", "OWNER"])
             .row([organization.id.to_string(), organization.name, user.username])
             .render())
     })
 }
 
-/// Makes a user in the organization that the code comes from, who is then signed in.
+/// Creates a user in the organization of the invite, and logs in as that user.
 async fn join(
     api: &Api,
     mut session: Session,
@@ -118,17 +118,19 @@ async fn join(
         password: password.clone(),
         display_name: user.display_name,
     });
-    let answer = api.send(&Call::post(&["invites", "redeem"], Some(body)).open()).await?;
-    login::sign_in_new(api, &mut session, printer, &user.username, &password).await?;
-    printer.answer(&answer, || Ok(user_table(&[api.read(&answer)?])))
+    let response =
+        api.send(&Call::post(&["invites", "redeem"], Some(body)).without_token()).await?;
+    login::log_in_new_user(api, &mut session, printer, &user.username, &password).await?;
+    printer.response(&response, || Ok(user_table(&[api.read(&response)?])))
 }
 
 /// Shows the organization of the caller.
 async fn show(api: &Api, printer: &mut Printer) -> Result<(), Error> {
     let me: User = api.read(&api.send(&Call::get(&["users", "me"])).await?)?;
-    let answer = api.send(&Call::get(&["organizations", &me.organization_id.to_string()])).await?;
-    printer.answer(&answer, || {
-        let organization: Organization = api.read(&answer)?;
+    let response =
+        api.send(&Call::get(&["organizations", &me.organization_id.to_string()])).await?;
+    printer.response(&response, || {
+        let organization: Organization = api.read(&response)?;
         Ok(organization_fields(organization))
     })
 }
@@ -150,7 +152,7 @@ fn organization_fields(organization: Organization) -> String {
 }
 
 fn user_table(users: &[User]) -> String {
-    table::of(
+    table::render(
         users,
         &[
             ("ID", |user| user.id.to_string()),

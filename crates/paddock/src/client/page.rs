@@ -1,4 +1,4 @@
-//! Lists, page after page, until there are enough.
+//! Fetches lists page by page.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -6,31 +6,31 @@ use serde_json::value::RawValue;
 
 use super::call::Call;
 use super::error::Error;
-use super::http::{Answer, Api};
+use super::http::{Api, ApiResponse};
 use super::print::Printer;
 
-/// The most that the server gives at once.
+/// The server's maximum page size.
 const MAX_PAGE: usize = 1000;
 
-/// How many items a list command shows.
+/// Maximum number of items of a list command.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct Limit {
-    /// The most to list
+    /// Maximum number of items
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = at_least_one)]
     pub(crate) limit: usize,
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {
-    text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "it must be a number from 1 on".into())
+    text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "must be a number of at least 1".into())
 }
 
-/// As many pages as were needed. The items stay as the server wrote them.
+/// Items of one or more pages, unchanged.
 pub(crate) struct List {
     items: Vec<Box<RawValue>>,
-    /// One page as it came; several put together in the same form.
-    pub(crate) answer: Answer,
-    /// Whether the server has, or may have, more.
-    is_cut: bool,
+    /// The response if there was one page; otherwise all pages merged in the same format.
+    pub(crate) response: ApiResponse,
+    /// Whether the server may have more items.
+    is_truncated: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -40,7 +40,7 @@ struct Page {
     next: Option<Cursor>,
 }
 
-/// Where the next page begins: an id, or a number in the event log.
+/// Start of the next page: an id, or a sequence number in the event log.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Cursor {
@@ -65,63 +65,66 @@ pub(crate) async fn list(api: &Api, call: Call, limit: usize) -> Result<List, Er
     loop {
         let size = MAX_PAGE.min(limit - items.len());
         let call = call.clone().query("limit", Some(size)).query("after", after.as_ref());
-        let answer = api.send(&call).await?;
-        let page: Page = api.read(&answer)?;
+        let response = api.send(&call).await?;
+        let page: Page = api.read(&response)?;
         pages += 1;
-        // An empty page that promises another one would keep us here for ever.
+        // An empty page with a cursor would cause an endless loop.
         after = page.next.filter(|_| !page.items.is_empty());
         items.extend(page.items);
         if after.is_none() || items.len() >= limit {
-            let is_cut = after.is_some();
-            let answer = if pages == 1 { answer } else { together(&mut items, after) };
-            return Ok(List { items, answer, is_cut });
+            let is_truncated = after.is_some();
+            let response = if pages == 1 { response } else { merged(&mut items, after) };
+            return Ok(List { items, response, is_truncated });
         }
     }
 }
 
-fn together(items: &mut Vec<Box<RawValue>>, next: Option<Cursor>) -> Answer {
+fn merged(items: &mut Vec<Box<RawValue>>, next: Option<Cursor>) -> ApiResponse {
     let page = Page { items: std::mem::take(items), next };
-    let body = serde_json::to_string(&page).expect("pieces of JSON make JSON");
+    let body = serde_json::to_string(&page).expect("raw JSON values are valid JSON");
     *items = page.items;
-    Answer { is_new: false, body }
+    ApiResponse { is_new: false, body }
 }
 
 impl List {
-    /// Only the items at these places, in their order, and at most so many.
-    pub(crate) fn pick(mut self, places: &[usize], limit: usize) -> Self {
-        let is_cut = places.len() > limit;
-        let picked = places.iter().take(limit).filter_map(|place| self.items.get(*place).cloned());
+    /// Selects at most `limit` items by index, in the given order.
+    pub(crate) fn pick(mut self, indices: &[usize], limit: usize) -> Self {
+        let is_truncated = indices.len() > limit;
+        let picked = indices.iter().take(limit).filter_map(|i| self.items.get(*i).cloned());
         self.items = picked.collect();
-        let answer = together(&mut self.items, None);
-        Self { answer, is_cut, ..self }
+        let response = merged(&mut self.items, None);
+        Self { response, is_truncated, ..self }
     }
 
-    /// The items, read.
+    /// Deserialises the items.
     pub(crate) fn read<T: DeserializeOwned>(&self, api: &Api) -> Result<Vec<T>, Error> {
-        self.raw().map(serde_json::from_str).collect::<Result<_, _>>().map_err(|_| api.foreign())
+        self.raw()
+            .map(serde_json::from_str)
+            .collect::<Result<_, _>>()
+            .map_err(|_| api.invalid_response())
     }
 
-    /// The items, as they came.
+    /// Items as JSON text.
     pub(crate) fn raw(&self) -> impl Iterator<Item = &str> {
         self.items.iter().map(|item| item.get())
     }
 
-    /// Prints the list, and remarks when it goes on.
+    /// Prints the list, and a note if it is truncated.
     pub(crate) fn print<T: DeserializeOwned>(
         &self,
         api: &Api,
         printer: &mut Printer,
         render: impl FnOnce(&[T]) -> String,
     ) -> Result<(), Error> {
-        printer.answer(&self.answer, || Ok(render(&self.read(api)?)))?;
-        self.remark_cut(printer);
+        printer.response(&self.response, || Ok(render(&self.read(api)?)))?;
+        self.note_truncated(printer);
         Ok(())
     }
 
-    /// Remarks when there may be more than was listed.
-    pub(crate) fn remark_cut(&self, printer: &Printer) {
-        if self.is_cut {
-            printer.note(&format!("listed the first {}; for more see --limit", self.items.len()));
+    /// Prints a note if the list is truncated.
+    pub(crate) fn note_truncated(&self, printer: &Printer) {
+        if self.is_truncated {
+            printer.note(&format!("showing the first {}; use --limit for more", self.items.len()));
         }
     }
 }
@@ -131,10 +134,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_put_together_keep_their_items_to_the_letter() {
+    fn merged_pages_keep_their_items_unchanged() {
         let text = r#"{"items":[{"b":1.50,"a":"x"},{"id":12345678901234567890}],"next":"c"}"#;
         let mut page: Page = serde_json::from_str(text).unwrap();
-        assert_eq!(together(&mut page.items, page.next).body, text);
+        assert_eq!(merged(&mut page.items, page.next).body, text);
         assert_eq!(page.items.len(), 2);
     }
 
@@ -143,21 +146,25 @@ mod tests {
         let list = || {
             let text = r#"{"items":[{"n":0},{"n":1},{"n":2}]}"#;
             let Page { items, .. } = serde_json::from_str(text).unwrap();
-            List { items, answer: Answer { is_new: false, body: text.into() }, is_cut: false }
+            List {
+                items,
+                response: ApiResponse { is_new: false, body: text.into() },
+                is_truncated: false,
+            }
         };
-        for (places, limit, want, is_cut) in [
+        for (indices, limit, want, is_truncated) in [
             (&[2, 0][..], 9, r#"{"items":[{"n":2},{"n":0}],"next":null}"#, false),
             (&[2, 0], 1, r#"{"items":[{"n":2}],"next":null}"#, true),
             (&[], 9, r#"{"items":[],"next":null}"#, false),
         ] {
-            let picked = list().pick(places, limit);
-            assert_eq!(picked.answer.body, want);
-            assert_eq!(picked.is_cut, is_cut);
+            let picked = list().pick(indices, limit);
+            assert_eq!(picked.response.body, want);
+            assert_eq!(picked.is_truncated, is_truncated);
         }
     }
 
     #[test]
-    fn the_next_page_may_be_an_id_or_a_number() {
+    fn cursor_is_an_id_or_a_number() {
         for (text, want) in [
             (r#"{"items":[],"next":"abc"}"#, Some("abc")),
             (r#"{"items":[],"next":12}"#, Some("12")),

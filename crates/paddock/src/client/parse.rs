@@ -1,19 +1,19 @@
-//! Values of the command line that are more than text.
+//! Parsers of command-line values.
 
 use std::time::Duration;
 
 use base::{Clock as _, SystemClock};
 use model::Time;
 
-/// Reads `key=value`. The value may hold further equals signs, and may be empty.
+/// Parses `key=value`. The value may be empty and may contain equals signs.
 pub(crate) fn pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.into(), value.into())),
-        _ => Err("write it as KEY=VALUE".into()),
+        _ => Err("must be KEY=VALUE".into()),
     }
 }
 
-/// Reads a span of time such as `90`, `45s`, `30m`, `12h` or `7d`, in seconds.
+/// Parses a duration such as `90`, `45s`, `30m`, `12h` or `7d`, in seconds.
 pub(crate) fn seconds(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match &text[digits.len()..] {
@@ -21,19 +21,19 @@ pub(crate) fn seconds(text: &str) -> Result<u64, String> {
         "m" => 60,
         "h" => 60 * 60,
         "d" => 24 * 60 * 60,
-        _ => return Err("write it like 45s, 30m, 12h or 7d".into()),
+        _ => return Err("use for example 45s, 30m, 12h or 7d".into()),
     };
-    let count: u64 = digits.parse().map_err(|_| "write it like 45s, 30m, 12h or 7d")?;
+    let count: u64 = digits.parse().map_err(|_| "use for example 45s, 30m, 12h or 7d")?;
     match count.checked_mul(unit) {
-        Some(0) => Err("it must be more than nothing".into()),
+        Some(0) => Err("must be greater than zero".into()),
         Some(seconds) if seconds <= MAX_SECONDS => Ok(seconds),
-        _ => Err("that is more than a hundred years".into()),
+        _ => Err("must be at most 36500d".into()),
     }
 }
 
 const MAX_SECONDS: u64 = 100 * 365 * 24 * 60 * 60;
 
-/// Reads a time: RFC 3339, or how long ago (`10m`). The answer is RFC 3339.
+/// Parses a past time, RFC 3339 or a duration before now (`10m`), to RFC 3339.
 pub(crate) fn since(text: &str) -> Result<String, String> {
     since_at(text, SystemClock.now())
 }
@@ -42,12 +42,12 @@ fn since_at(text: &str, now: Time) -> Result<String, String> {
     if let Ok(time) = text.parse::<Time>() {
         return Ok(time.to_string());
     }
-    let hint = "write a time like 2026-01-31T12:00:00Z, or how long ago, like 10m";
+    let hint = "use a time such as 2026-01-31T12:00:00Z, or a duration before now, such as 10m";
     let ago = Duration::from_secs(seconds(text).map_err(|_| hint)?);
     Ok((now - ago).to_string())
 }
 
-/// Reads a time to come: RFC 3339, or how long from now (`30d`). The answer is RFC 3339.
+/// Parses a future time, RFC 3339 or a duration from now (`30d`), to RFC 3339.
 pub(crate) fn until(text: &str) -> Result<String, String> {
     until_at(text, SystemClock.now())
 }
@@ -56,7 +56,7 @@ fn until_at(text: &str, now: Time) -> Result<String, String> {
     if let Ok(time) = text.parse::<Time>() {
         return Ok(time.to_string());
     }
-    let hint = "write a time like 2030-01-31T12:00:00Z, or how long from now, like 30d";
+    let hint = "use a time such as 2030-01-31T12:00:00Z, or a duration from now, such as 30d";
     let span = Duration::from_secs(seconds(text).map_err(|_| hint)?);
     Ok((now + span).to_string())
 }
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_have_units() {
+    fn durations_have_units() {
         for (text, want) in [
             ("90", Some(90)),
             ("45s", Some(45)),
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_given_or_counted_back_from_now() {
+    fn past_time_is_absolute_or_relative() {
         let now: Time = "2026-01-31T12:00:00Z".parse().unwrap();
         for (text, want) in [
             ("10m", Some("2026-01-31T11:50:00Z")),
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_to_come_is_given_or_counted_on_from_now() {
+    fn future_time_is_absolute_or_relative() {
         let now: Time = "2026-01-31T12:00:00Z".parse().unwrap();
         for (text, want) in [
             ("10m", Some("2026-01-31T12:10:00Z")),

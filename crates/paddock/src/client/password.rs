@@ -1,5 +1,5 @@
-//! Where a password comes from: stdin, the environment or a prompt, never the command line,
-//! where every other user of the machine could read it.
+//! Reads passwords from stdin, the environment or a prompt; never from the command line, which
+//! other users of the machine can read.
 
 use std::io::{self, BufRead as _};
 
@@ -8,32 +8,32 @@ use super::prompt;
 
 const MAX_BYTES: u64 = 4096;
 
-/// How the password is given.
+/// Source of the password.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct Source {
-    /// Reads the password from the first line of stdin (or set PADDOCK_PASSWORD)
+    /// Read the password from the first line of stdin (or set PADDOCK_PASSWORD)
     #[arg(long)]
     password_stdin: bool,
 }
 
 impl Source {
-    /// Gets the password of somebody who has one.
+    /// Reads the password of an existing user.
     pub(crate) fn read(self) -> Result<String, Error> {
         self.read_or(|| prompt::secret("Password"))
     }
 
-    /// Gets a password for somebody new: a prompt asks twice, since nobody sees what is typed.
+    /// Reads a password for a new user; a prompt asks twice, because the input is hidden.
     pub(crate) fn read_new(self) -> Result<String, Error> {
         self.read_or(|| {
             let first = prompt::secret("New password")?;
-            if prompt::secret("The same again")? == first {
+            if prompt::secret("Repeat password")? == first {
                 return Ok(first);
             }
-            Err(Error::failed("the two passwords are not the same"))
+            Err(Error::failed("passwords do not match"))
         })
     }
 
-    fn read_or(self, ask: impl FnOnce() -> Result<String, Error>) -> Result<String, Error> {
+    fn read_or(self, prompt: impl FnOnce() -> Result<String, Error>) -> Result<String, Error> {
         if self.password_stdin {
             return first_line(io::stdin().lock());
         }
@@ -41,7 +41,7 @@ impl Source {
             return Ok(password);
         }
         if prompt::is_interactive() {
-            return ask();
+            return prompt();
         }
         Err(Error::Usage("no password: use --password-stdin or set PADDOCK_PASSWORD".into()))
     }
@@ -50,10 +50,10 @@ impl Source {
 fn first_line(input: impl io::BufRead) -> Result<String, Error> {
     let mut line = String::new();
     let read = input.take(MAX_BYTES).read_line(&mut line);
-    read.map_err(|error| Error::failed(format!("can't read the password: {error}")))?;
+    read.map_err(|error| Error::failed(format!("cannot read the password: {error}")))?;
     let password = line.trim_end_matches(['\r', '\n']);
     if password.is_empty() {
-        return Err(Error::Usage("--password-stdin was given, but stdin is empty".into()));
+        return Err(Error::Usage("--password-stdin: stdin is empty".into()));
     }
     Ok(password.into())
 }
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_line_is_the_password() {
+    fn first_line_is_the_password() {
         for (input, want) in [
             ("secret\n", Some("secret")),
             ("secret", Some("secret")),

@@ -1,50 +1,54 @@
-//! The one place that writes to stdout.
+//! Writes results to stdout and notes to stderr.
 
 use std::io::{self, ErrorKind, Write};
 
 use super::error::Error;
-use super::http::Answer;
+use super::http::ApiResponse;
 use super::table;
 
-/// How answers are printed.
+/// Output format.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Output {
-    // Plain comments: documented values would make every `--help` twice as long.
-    // Aligned columns, for people.
+    // Not doc comments: documented values would double the length of every `--help`.
+    // Aligned columns.
     #[default]
     Table,
-    // The server's answer as it came, for programs.
+    // The server's response, unchanged.
     Json,
 }
 
-/// Prints results to stdout, and remarks for people to stderr.
+/// The only writer of stdout.
 pub(crate) struct Printer {
     output: Output,
     out: Box<dyn Write + Send>,
 }
 
 impl Printer {
-    /// Prints to the process's stdout.
+    /// Prints to stdout.
     pub(crate) fn stdout(output: Output) -> Self {
         Self { output, out: Box::new(io::stdout()) }
     }
 
-    /// Prints an answer: as it came, or as what `render` makes of it.
-    pub(crate) fn answer(
+    /// Prints a response as JSON, or as rendered by `render`.
+    pub(crate) fn response(
         &mut self,
-        answer: &Answer,
+        response: &ApiResponse,
         render: impl FnOnce() -> Result<String, Error>,
     ) -> Result<(), Error> {
         match self.output {
-            Output::Json => self.text(&answer.body),
+            Output::Json => self.text(&response.body),
             Output::Table => self.text(&render()?),
         }
     }
 
-    /// Prints an answer of which people need only a remark.
-    pub(crate) fn answer_or_note(&mut self, answer: &Answer, note: &str) -> Result<(), Error> {
+    /// Prints a response as JSON, or only a note.
+    pub(crate) fn response_or_note(
+        &mut self,
+        response: &ApiResponse,
+        note: &str,
+    ) -> Result<(), Error> {
         match self.output {
-            Output::Json if !answer.body.is_empty() => self.text(&answer.body),
+            Output::Json if !response.body.is_empty() => self.text(&response.body),
             _ => {
                 self.note(note);
                 Ok(())
@@ -52,7 +56,7 @@ impl Printer {
         }
     }
 
-    /// Whether answers are printed as they came.
+    /// Whether the output format is JSON.
     pub(crate) fn is_json(&self) -> bool {
         self.output == Output::Json
     }
@@ -63,18 +67,18 @@ impl Printer {
         self.bytes(b"\n")
     }
 
-    /// Prints just these bytes.
+    /// Prints bytes unchanged.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.out.write_all(bytes).and_then(|()| self.out.flush()).map_err(|error| {
             match error.kind() {
                 ErrorKind::BrokenPipe => Error::OutputClosed,
-                _ => Error::failed(format!("can't write the output: {error}")),
+                _ => Error::failed(format!("cannot write to stdout: {error}")),
             }
         })
     }
 
-    /// Remarks something to whoever watches; it is no part of the result.
-    #[expect(clippy::unused_self, reason = "who prints also remarks")]
+    /// Prints a note to stderr, which is not part of the result.
+    #[expect(clippy::unused_self, reason = "all output goes through the printer")]
     pub(crate) fn note(&self, text: &str) {
         eprintln!("{}", table::clean(text));
     }
@@ -97,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_left_is_not_a_failure() {
+    fn closed_output_is_not_a_failure() {
         let mut printer = Printer { output: Output::Table, out: Box::new(Closed) };
         let error = printer.text("x").unwrap_err();
         assert!(matches!(error, Error::OutputClosed));

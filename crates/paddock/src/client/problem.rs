@@ -1,9 +1,9 @@
-//! The server's problem documents (RFC 9457), put in the words of the command line. The APIs of kinds of
-//! service say no in another form, with a code and a reason; both are read alike.
+//! The server's problem documents (RFC 9457), with request fields translated to flags. The error
+//! format of service kinds, with a code and a reason, is read as well.
 
 use serde::Deserialize;
 
-/// What the server says when it says no.
+/// Error document of the server.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Problem {
     #[serde(default)]
@@ -12,17 +12,17 @@ pub(crate) struct Problem {
     detail: String,
     #[serde(default)]
     errors: Vec<Field>,
-    /// What the APIs of kinds say instead of a title and a detail.
+    /// Used by the APIs of service kinds instead of title and detail.
     #[serde(default)]
     reason: String,
-    /// Are its fields those of a document that the user wrote, and not of flags?
+    /// Whether the fields are those of a document written by the user, not of flags.
     #[serde(skip)]
-    pub(crate) is_of_document: bool,
+    pub(crate) is_in_document: bool,
     #[serde(default, alias = "operation_id")]
     pub(crate) request_id: Option<String>,
 }
 
-/// One field of the request that is at fault.
+/// An invalid field of the request.
 #[derive(Debug, Deserialize)]
 struct Field {
     #[serde(default)]
@@ -32,37 +32,37 @@ struct Field {
 }
 
 impl Problem {
-    /// Reads an answer. Whatever stands between us and the server may answer in its own way,
-    /// so anything else than a problem document becomes one that names the status.
+    /// Parses an error response. A response that is not a problem document, for example from a
+    /// proxy, becomes one that names the status.
     pub(crate) fn read(status: reqwest::StatusCode, body: &str) -> Self {
         let mut problem: Self = serde_json::from_str(body).unwrap_or_default();
         if problem.detail.is_empty() {
             problem.detail = std::mem::take(&mut problem.reason);
         }
         if problem.title.is_empty() && problem.detail.is_empty() {
-            problem.title = format!("the server answered {status}");
+            problem.title = format!("server responded with {status}");
         }
         problem
     }
 
-    /// Whether this field of the request is at fault.
+    /// Whether this field of the request is invalid.
     pub(crate) fn is_about(&self, field: &str) -> bool {
-        self.errors.iter().any(|one| one.field == field)
+        self.fields().any(|invalid| invalid == field)
     }
 
-    /// The fields of the request that are at fault.
+    /// Invalid fields of the request.
     pub(crate) fn fields(&self) -> impl Iterator<Item = &str> {
-        self.errors.iter().map(|one| one.field.as_str())
+        self.errors.iter().map(|error| error.field.as_str())
     }
 
-    /// All of it in one line, with the flags of the command line instead of fields.
-    pub(crate) fn sentence(&self) -> String {
+    /// Message on one line, with flags instead of request fields.
+    pub(crate) fn message(&self) -> String {
         let main = if self.detail.is_empty() { &self.title } else { &self.detail };
-        let sentence = |field: &Field| field.sentence(self.is_of_document);
-        let fields = self.errors.iter().map(sentence).collect::<Vec<_>>().join("; ");
+        let message = |field: &Field| field.message(self.is_in_document);
+        let fields = self.errors.iter().map(message).collect::<Vec<_>>().join("; ");
         match self.errors.as_slice() {
             [] => main.clone(),
-            // The sentence says what the field says, but in the words of the request.
+            // The detail repeats the field's error, but names the request field.
             [field] if main.contains(&field.detail) => fields,
             _ => format!("{main} ({fields})"),
         }
@@ -70,13 +70,13 @@ impl Problem {
 }
 
 impl Field {
-    fn sentence(&self, is_of_document: bool) -> String {
-        let field = if is_of_document { self.field.clone() } else { flag(&self.field) };
+    fn message(&self, is_in_document: bool) -> String {
+        let field = if is_in_document { self.field.clone() } else { flag(&self.field) };
         format!("{field}: {}", self.detail)
     }
 }
 
-/// What the user typed to set a field of the request.
+/// Command-line flag or argument of a request field.
 fn flag(field: &str) -> String {
     let field = field.trim_start_matches('/').replace('/', ".");
     let (head, rest) = field.split_once('.').unwrap_or((&field, ""));
@@ -115,7 +115,7 @@ fn flag(field: &str) -> String {
         (head, _) if head.starts_with("templates") => "--template".into(),
         (head, "") if head.starts_with("nodes") => "--node".into(),
         (head, rest) if head.starts_with("nodes") => {
-            format!("--node, its {}", rest.replace('.', " "))
+            format!("--node ({})", rest.replace('.', " "))
         }
         (
             "username" | "display_name" | "expires_in" | "priority" | "replicas" | "provider"
@@ -134,8 +134,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_named_as_they_were_typed() {
-        for (field, typed) in [
+    fn fields_are_translated_to_flags() {
+        for (field, want) in [
             ("owner.username", "--username"),
             ("kubernetes.namespace", "--namespace"),
             ("kubernetes.quota.cpu", "--quota"),
@@ -158,7 +158,7 @@ mod tests {
             ("node_selector", "--on-label"),
             ("node_selector.zone", "--on-label zone"),
             ("nodes", "--node"),
-            ("nodes[1].capacity.cpu", "--node, its capacity cpu"),
+            ("nodes[1].capacity.cpu", "--node (capacity cpu)"),
             ("owner", "the owner"),
             ("plan", "--plan"),
             ("billing_model", "--billing-model"),
@@ -174,23 +174,23 @@ mod tests {
             ("something.new", "something.new"),
             ("", ""),
         ] {
-            assert_eq!(flag(field), typed, "{field}");
+            assert_eq!(flag(field), want, "{field}");
         }
     }
 
     #[test]
     fn fields_of_a_document_keep_their_names() {
-        let body = r#"{"detail":"It can't be taken.","errors":[{"field":"parameters.size","detail":"no type"}]}"#;
+        let body = r#"{"detail":"Invalid request.","errors":[{"field":"parameters.size","detail":"no type"}]}"#;
         let mut problem = Problem::read(reqwest::StatusCode::BAD_REQUEST, body);
-        assert_eq!(problem.sentence(), "It can't be taken. (--set size: no type)");
-        problem.is_of_document = true;
-        assert_eq!(problem.sentence(), "It can't be taken. (parameters.size: no type)");
+        assert_eq!(problem.message(), "Invalid request. (--set size: no type)");
+        problem.is_in_document = true;
+        assert_eq!(problem.message(), "Invalid request. (parameters.size: no type)");
     }
 
     #[test]
-    fn any_answer_becomes_one_sentence() {
+    fn any_error_response_has_a_message() {
         let bad_gateway = reqwest::StatusCode::BAD_GATEWAY;
-        for (body, sentence) in [
+        for (body, message) in [
             (r#"{"title":"Not Found","detail":"no such cluster"}"#, "no such cluster"),
             (r#"{"title":"Not Found"}"#, "Not Found"),
             (
@@ -202,11 +202,11 @@ mod tests {
                 "--cpu: no number",
             ),
             (r#"{"kind":"Error","code":"X-MGMT-7","reason":"no such x"}"#, "no such x"),
-            ("<html>", "the server answered 502 Bad Gateway"),
-            ("", "the server answered 502 Bad Gateway"),
-            ("[]", "the server answered 502 Bad Gateway"),
+            ("<html>", "server responded with 502 Bad Gateway"),
+            ("", "server responded with 502 Bad Gateway"),
+            ("[]", "server responded with 502 Bad Gateway"),
         ] {
-            assert_eq!(Problem::read(bad_gateway, body).sentence(), sentence, "{body}");
+            assert_eq!(Problem::read(bad_gateway, body).message(), message, "{body}");
         }
     }
 }

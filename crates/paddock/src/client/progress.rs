@@ -1,4 +1,4 @@
-//! Shows on stderr where something is: a spinner or a bar for people, plain lines for logs.
+//! Progress on stderr: a spinner or bar at a terminal, plain lines otherwise.
 
 use std::io::{self, IsTerminal as _};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::table;
 
-/// Where one subject is.
+/// Progress of one subject.
 pub(crate) struct Progress {
     label: String,
     spinner: Option<ProgressBar>,
@@ -15,19 +15,19 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Begins to show where `label` is.
+    /// Shows the state of `label`.
     pub(crate) fn new(label: &str) -> Self {
         let spinner = io::stderr().is_terminal().then(spinner);
         Self { label: table::clean(label), spinner, last: String::new() }
     }
 
-    /// Begins to show how much of `label` is done.
-    pub(crate) fn of_percent(label: &str) -> Self {
+    /// Shows the state of `label` with a percentage.
+    pub(crate) fn with_percent(label: &str) -> Self {
         let spinner = io::stderr().is_terminal().then(bar);
         Self { label: table::clean(label), spinner, last: String::new() }
     }
 
-    /// Shows a state; the same one twice is shown once.
+    /// Shows a state; repeated states are shown once.
     pub(crate) fn show(&mut self, state: &str) {
         let line = format!("{}: {}", self.label, table::clean(state));
         if line == self.last {
@@ -40,7 +40,7 @@ impl Progress {
         self.last = line;
     }
 
-    /// Shows how much is done, and the state.
+    /// Shows a percentage and a state.
     pub(crate) fn show_percent(&mut self, percent: u64, state: &str) {
         match &self.spinner {
             Some(spinner) => {
@@ -51,19 +51,19 @@ impl Progress {
         }
     }
 
-    /// Shows what goes on besides: for people only until something else does.
-    pub(crate) fn doing(&self, what: &str) {
-        let what = table::clean(what);
+    /// Shows an activity; at a terminal, the next one replaces it.
+    pub(crate) fn activity(&self, text: &str) {
+        let text = table::clean(text);
         match &self.spinner {
-            // Of what, the bar has said before: the room is for what is new.
-            Some(spinner) => spinner.set_message(what),
-            None => eprintln!("{}: {what}", self.label),
+            // Without the label, to leave space for the activity.
+            Some(spinner) => spinner.set_message(text),
+            None => eprintln!("{}: {text}", self.label),
         }
     }
 
-    /// Shows what is over; that stays readable.
-    pub(crate) fn done(&self, what: &str) {
-        let line = format!("{}: {}", self.label, table::clean(what));
+    /// Prints a permanent line.
+    pub(crate) fn done(&self, text: &str) {
+        let line = format!("{}: {}", self.label, table::clean(text));
         match &self.spinner {
             Some(spinner) => spinner.println(line),
             None => eprintln!("{line}"),
@@ -73,7 +73,7 @@ impl Progress {
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        // The last state stays readable above whatever is printed next.
+        // The last state stays visible above the following output.
         if let Some(spinner) = &self.spinner {
             spinner.finish_and_clear();
             if !self.last.is_empty() {
@@ -84,14 +84,14 @@ impl Drop for Progress {
 }
 
 fn spinner() -> ProgressBar {
-    drawn(ProgressBar::new_spinner(), "{spinner} {elapsed} {wide_msg}")
+    styled(ProgressBar::new_spinner(), "{spinner} {elapsed} {wide_msg}")
 }
 
 fn bar() -> ProgressBar {
-    drawn(ProgressBar::new(100), "{spinner} {elapsed} [{bar:20}] {percent:>3} % {wide_msg}")
+    styled(ProgressBar::new(100), "{spinner} {elapsed} [{bar:20}] {percent:>3} % {wide_msg}")
 }
 
-fn drawn(bar: ProgressBar, template: &str) -> ProgressBar {
+fn styled(bar: ProgressBar, template: &str) -> ProgressBar {
     let style = ProgressStyle::with_template(template);
     bar.set_style(style.expect("the template is constant and tested by every use"));
     bar.enable_steady_tick(Duration::from_millis(100));
@@ -101,7 +101,7 @@ fn drawn(bar: ProgressBar, template: &str) -> ProgressBar {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn what_is_drawn_can_be_made() {
+    fn templates_are_valid() {
         super::spinner().finish_and_clear();
         super::bar().finish_and_clear();
     }

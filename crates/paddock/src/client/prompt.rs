@@ -1,4 +1,4 @@
-//! Questions to whoever sits at the terminal.
+//! Interactive prompts.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
@@ -7,12 +7,12 @@ use terminal::Term;
 use super::error::Error;
 use super::table;
 
-/// Whether somebody is there to be asked.
+/// Whether the user can be prompted.
 pub(crate) fn is_interactive() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Asks for a line; an empty one means `default`.
+/// Prompts for a line; an empty one means `default`.
 pub(crate) fn line(question: &str, default: Option<&str>) -> Result<String, Error> {
     let shown = default.map(|text| format!(" [{text}]")).unwrap_or_default();
     ask(&format!("{question}{shown}: "))?;
@@ -22,13 +22,13 @@ pub(crate) fn line(question: &str, default: Option<&str>) -> Result<String, Erro
     Ok(if text.is_empty() { default.unwrap_or_default() } else { text }.to_owned())
 }
 
-/// Asks for something that must not be seen.
+/// Prompts for a secret without echo.
 pub(crate) fn secret(question: &str) -> Result<String, Error> {
     ask(&format!("{question}: "))?;
     Term::stderr().read_secure_line().map_err(|error| unreadable(&error))
 }
 
-/// Asks before something is lost. Without anybody to ask, the command line is the answer.
+/// Asks for confirmation. Without a terminal, the command line counts as confirmation.
 pub(crate) fn confirm(question: &str, yes: bool) -> Result<(), Error> {
     if yes || !io::stdin().is_terminal() {
         return Ok(());
@@ -37,7 +37,7 @@ pub(crate) fn confirm(question: &str, yes: bool) -> Result<(), Error> {
     if matches!(answer.to_ascii_lowercase().as_str(), "y" | "yes") {
         return Ok(());
     }
-    Err(Error::failed("nothing was changed"))
+    Err(Error::failed("cancelled; no changes made"))
 }
 
 fn ask(question: &str) -> Result<(), Error> {
@@ -48,5 +48,5 @@ fn ask(question: &str) -> Result<(), Error> {
 }
 
 fn unreadable(error: &io::Error) -> Error {
-    Error::failed(format!("can't ask on the terminal: {error}"))
+    Error::failed(format!("cannot read from the terminal: {error}"))
 }

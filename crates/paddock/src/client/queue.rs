@@ -1,4 +1,4 @@
-//! `paddock queue`: what waits, first in line first.
+//! `paddock queue`: lists pending deployments in queue order.
 
 use wire::deployment::{Deployment, Queue};
 
@@ -13,31 +13,31 @@ use super::table::Table;
 /// `paddock queue`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Why one of them waits: paddock deployment explain NAME-OR-ID
+Run \"paddock deployment explain NAME-OR-ID\" to see why a deployment is pending.
 
 Example:
   paddock queue
   paddock queue --cluster prod --limit 10")]
 pub(crate) struct Args {
-    /// Only those that wait for this cluster alone, by name or id
+    /// Filter by the cluster that deployments are pinned to, by name or id
     #[arg(long, value_name = "NAME-OR-ID")]
     cluster: Option<String>,
-    /// The most to list
+    /// Maximum number of items
     #[arg(long, value_name = "N", default_value_t = 100,
         value_parser = clap::value_parser!(u16).range(1..=1000))]
     limit: u16,
 }
 
-/// Lists what waits.
+/// Lists the queue.
 pub(crate) async fn run(args: Args, api: &Api, printer: &mut Printer) -> Result<(), Error> {
     let cluster_id = subject::id_if_named(api, &CLUSTER, args.cluster.as_deref()).await?;
     let call =
         Call::get(&["queue"]).query("cluster_id", cluster_id).query("limit", Some(args.limit));
-    let answer = api.send(&call).await?;
-    let queue: Queue = api.read(&answer)?;
-    printer.answer(&answer, || Ok(table(&queue)))?;
+    let response = api.send(&call).await?;
+    let queue: Queue = api.read(&response)?;
+    printer.response(&response, || Ok(table(&queue)))?;
     if queue.items.len() >= usize::from(args.limit) {
-        printer.note(&format!("listed the first {}; for more see --limit", args.limit));
+        printer.note(&format!("showing the first {}; use --limit for more", args.limit));
     }
     Ok(())
 }
@@ -45,19 +45,19 @@ pub(crate) async fn run(args: Args, api: &Api, printer: &mut Printer) -> Result<
 fn table(queue: &Queue) -> String {
     let header = ["#", "ID", "NAME", "STATUS", "PRIORITY", "REPLICAS", "CREATED", "REASON"];
     let rows = (1..).zip(&queue.items);
-    rows.fold(Table::new(&header), |table, (place, one)| table.row(row(place, one))).render()
+    rows.fold(Table::new(&header), |table, (position, d)| table.row(row(position, d))).render()
 }
 
-fn row(place: usize, waiting: &Deployment) -> [String; 8] {
+fn row(position: usize, deployment: &Deployment) -> [String; 8] {
     [
-        place.to_string(),
-        waiting.id.to_string(),
-        waiting.name.clone(),
-        waiting.status.clone(),
-        waiting.priority.to_string(),
-        waiting.replicas.to_string(),
-        format::timestamp(waiting.created_at),
-        waiting.status_reason.clone(),
+        position.to_string(),
+        deployment.id.to_string(),
+        deployment.name.clone(),
+        deployment.status.clone(),
+        deployment.priority.to_string(),
+        deployment.replicas.to_string(),
+        format::timestamp(deployment.created_at),
+        deployment.status_reason.clone(),
     ]
 }
 
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_waits_has_a_place_in_line() {
+    fn table_numbers_pending_deployments() {
         let items = vec![
             sample::deployment(json!({
                 "id": sample::id("1"), "name": "a", "priority": 5, "status_reason": "1 cpu short",

@@ -1,6 +1,6 @@
-//! `paddock quota`: what one may have of each kind of service, and what of it is in use.
+//! `paddock quota`: shows quota and usage per service kind.
 
-use wire::quota::{Allowance, Allowed};
+use wire::quota::{QuotaUsage, Quotas};
 
 use super::call::Call;
 use super::error::Error;
@@ -9,37 +9,37 @@ use super::http::Api;
 use super::print::Printer;
 use super::table::Table;
 
-/// Shows what one may have, and has.
+/// Shows quota and usage.
 pub(crate) async fn run(api: &Api, printer: &mut Printer) -> Result<(), Error> {
-    let answer = api.send(&Call::get(&["quota"])).await?;
-    let allowance: Allowance = api.read(&answer)?;
-    printer.answer(&answer, || Ok(table(&allowance.items)))?;
+    let response = api.send(&Call::get(&["quota"])).await?;
+    let allowance: Quotas = api.read(&response)?;
+    printer.response(&response, || Ok(table(&allowance.items)))?;
     if !allowance.is_limited {
-        printer.note("nobody was granted quota here, so everybody may have everything");
+        printer.note("no quota is granted on this server, so usage is not limited");
     }
     Ok(())
 }
 
-fn table(items: &[Allowed]) -> String {
-    let header = ["KIND", "TYPE", "BILLING MODEL", "USED", "LIMIT", "WHOSE", "EXPIRES"];
-    let row = |table: Table, one: &Allowed| {
+fn table(items: &[QuotaUsage]) -> String {
+    let header = ["KIND", "TYPE", "BILLING MODEL", "USED", "LIMIT", "HOLDER", "EXPIRES"];
+    let row = |table: Table, item: &QuotaUsage| {
         table.row([
-            one.kind.clone(),
-            one.instance_type.clone(),
-            one.billing_model.clone(),
-            one.used.to_string(),
-            limit(one.limit),
-            // The id behind the slash is one's own.
-            one.holder.split('/').next().unwrap_or_default().into(),
-            format::timestamp(one.expires_at),
+            item.kind.clone(),
+            item.instance_type.clone(),
+            item.billing_model.clone(),
+            item.used.to_string(),
+            limit(item.limit),
+            // The id after the slash is always the caller's.
+            item.holder.split('/').next().unwrap_or_default().into(),
+            format::timestamp(item.expires_at),
         ])
     };
     items.iter().fold(Table::new(&header), row).render()
 }
 
-/// How many units, at most.
+/// Maximum number of units.
 pub(crate) fn limit(limit: Option<i64>) -> String {
-    limit.map_or_else(|| "none".into(), |limit| limit.to_string())
+    limit.map_or_else(|| "unlimited".into(), |limit| limit.to_string())
 }
 
 #[cfg(test)]
@@ -47,8 +47,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quota_says_what_is_left_of_what() {
-        let items: Vec<Allowed> = serde_json::from_str(
+    fn table_shows_usage_and_limit() {
+        let items: Vec<QuotaUsage> = serde_json::from_str(
             r#"[{"kind":"rhino","instance_type":"grown","billing_model":"standard",
                  "holder":"organization/9m4e2mr0ui3e8a215n4g","limit":3,"used":1,
                  "expires_at":"2030-01-01T00:00:00Z"},
@@ -57,9 +57,9 @@ mod tests {
         )
         .unwrap();
         let want = "\
-KIND   TYPE   BILLING MODEL  USED  LIMIT  WHOSE         EXPIRES
-rhino  grown  standard       1     3      organization  2030-01-01T00:00:00Z
-rhino  baby   standard       0     none   trial         -
+KIND   TYPE   BILLING MODEL  USED  LIMIT      HOLDER        EXPIRES
+rhino  grown  standard       1     3          organization  2030-01-01T00:00:00Z
+rhino  baby   standard       0     unlimited  trial         -
 ";
         assert_eq!(table(&items), want);
     }

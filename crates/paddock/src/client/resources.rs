@@ -1,32 +1,31 @@
-//! `--cpu`, `--ram`, `--resource` and `--label`: amounts go to the server as they were typed,
-//! since it alone knows what a quantity is.
+//! `--cpu`, `--ram` and `--resource`. Quantities are sent unparsed; the server validates them.
 
 use std::collections::BTreeMap;
 
 use super::error::Error;
 use super::parse;
 
-/// How much of what.
+/// Resource quantities.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Resources {
-    /// Processors, such as 4 or 500m
+    /// CPUs, such as 4 or 500m
     #[arg(long, value_name = "QUANTITY")]
     cpu: Option<String>,
     /// Memory, such as 8Gi or 512Mi
     #[arg(long, value_name = "QUANTITY")]
     ram: Option<String>,
-    /// Any other resource, such as gpu=1; may be repeated
+    /// Other resource, such as gpu=1; repeatable
     #[arg(long = "resource", value_name = "TYPE=QUANTITY", value_parser = parse::pair)]
     others: Vec<(String, String)>,
 }
 
 impl Resources {
-    /// Whether anything was said at all.
+    /// Whether no resource is given.
     pub(crate) fn is_empty(&self) -> bool {
         self.cpu.is_none() && self.ram.is_none() && self.others.is_empty()
     }
 
-    /// All of them by type.
+    /// Quantities by resource type.
     pub(crate) fn by_type(self) -> Result<BTreeMap<String, String>, Error> {
         let cpu = self.cpu.map(|amount| ("cpu".into(), amount));
         let ram = self.ram.map(|amount| ("ram".into(), amount));
@@ -34,7 +33,7 @@ impl Resources {
     }
 }
 
-/// Puts pairs in a map. A key given twice is a mistake: which one was meant?
+/// Collects pairs into a map; duplicate keys are an error.
 pub(crate) fn unique(
     what: &str,
     pairs: impl IntoIterator<Item = (String, String)>,
@@ -54,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_kinds_of_resources_come_together() {
+    fn resources_are_collected_by_type() {
         let resources = Resources {
             cpu: Some("4".into()),
             ram: Some("8Gi".into()),
@@ -66,9 +65,9 @@ mod tests {
     }
 
     #[test]
-    fn a_resource_given_twice_is_a_mistake() {
+    fn duplicate_resource_is_rejected() {
         let others = vec![("cpu".into(), "2".into())];
         let resources = Resources { cpu: Some("4".into()), others, ..Resources::default() };
-        assert_eq!(resources.by_type().unwrap_err().what(), "resource \"cpu\" is given twice");
+        assert_eq!(resources.by_type().unwrap_err().message(), "resource \"cpu\" is given twice");
     }
 }

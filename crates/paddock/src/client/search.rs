@@ -1,4 +1,4 @@
-//! `paddock search`: finds anything by what is remembered of it.
+//! `paddock search`: full-text search.
 
 use wire::search::{Item, Match, Results};
 
@@ -12,39 +12,39 @@ use super::table::Table;
 /// `paddock search`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-All words must be there, in names, ids, tags or descriptions. Beginnings are enough, and longer words may
-be mistyped.
+All words must match in names, ids, tags or descriptions. Prefixes match, and longer words match
+with typos.
 
 Example:
   paddock search web shop
   paddock search databsae --kind environment --limit 5")]
 pub(crate) struct Args {
-    /// What to look for
+    /// Words to search for
     #[arg(required = true, value_name = "WORDS")]
     words: Vec<String>,
-    /// Only of one kind: organization, user, cluster, deployment, instance, template, environment or
+    /// Filter by kind: organization, user, cluster, deployment, instance, template, environment or
     /// resource
     #[arg(long)]
     kind: Option<String>,
-    /// The most to list
+    /// Maximum number of results
     #[arg(long, value_name = "N", default_value_t = 20,
         value_parser = clap::value_parser!(u16).range(1..=100))]
     limit: u16,
 }
 
-/// Lists what was found.
+/// Lists the results.
 pub(crate) async fn run(args: Args, api: &Api, printer: &mut Printer) -> Result<(), Error> {
     let call = Call::get(&["search"])
         .query("q", Some(args.words.join(" ")))
         .query("kind", args.kind)
         .query("limit", Some(args.limit));
-    let answer = api.send(&call).await?;
-    let found: Results = api.read(&answer)?;
-    printer.answer(&answer, || Ok(table(&found)))?;
+    let response = api.send(&call).await?;
+    let found: Results = api.read(&response)?;
+    printer.response(&response, || Ok(table(&found)))?;
     if found.items.is_empty() {
-        printer.note("nothing was found; fewer words, or the beginning of one, find more");
+        printer.note("no results; try fewer words or a prefix");
     } else if found.items.len() >= usize::from(args.limit) {
-        printer.note(&format!("listed the best {}; for more see --limit", args.limit));
+        printer.note(&format!("showing the best {}; use --limit for more", args.limit));
     }
     Ok(())
 }
@@ -64,10 +64,10 @@ fn row(item: &Item) -> [String; 5] {
     ]
 }
 
-/// Where a word was found; with a `~` if it was mistyped.
-fn matched(one: &Match) -> String {
-    let sign = if one.typos > 0 { "~" } else { "=" };
-    format!("{}{sign}{}", one.field, one.word)
+/// Field and word of a match; `~` marks a match with typos.
+fn matched(found: &Match) -> String {
+    let sign = if found.typos > 0 { "~" } else { "=" };
+    format!("{}{sign}{}", found.field, found.word)
 }
 
 #[cfg(test)]
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_found_is_shown_with_the_reason() {
+    fn results_show_matched_fields() {
         let found: Results = serde_json::from_str(
             r#"{"items":[{"kind":"environment","id":"9m4e2mr0ui3e8a215n4g","name":"web-shop",
                 "status":"deployed","description":"","tags":{},"href":"","score":1.0,

@@ -1,7 +1,6 @@
-//! `paddock service`: what managed services can be had, and making, listing, showing, changing and
-//! deleting instances of them.
+//! `paddock service`: manages instances of managed services.
 //!
-//! Which kinds there are is the server's to say: no kind has a name here.
+//! The service kinds come from the server; none is hard-coded here.
 
 pub(crate) mod catalog;
 mod create;
@@ -32,23 +31,23 @@ Example:
   paddock service kafka list"
 )]
 pub(crate) struct Args {
-    /// The kind of service, such as kafka; "paddock service kinds" lists them
+    /// Service kind, such as kafka; see "paddock service kinds"
     #[arg(value_name = "KIND")]
     kind: Option<String>,
     #[command(subcommand)]
     verb: Verb,
 }
 
-/// What to do.
+/// Commands of a service kind.
 #[derive(clap::Subcommand)]
 enum Verb {
-    /// Lists the kinds of service: their plans, what these take, and where they can be had
+    /// List service kinds with their plans, resources and regions
     #[command(
         override_usage = "paddock service kinds [OPTIONS]",
         after_help = "Example:\n  paddock service kinds"
     )]
     Kinds,
-    /// Makes an instance; what is not said is chosen by your quota and the kind's defaults
+    /// Create an instance; defaults follow from your quota and the service kind
     #[command(
         override_usage = "paddock service <KIND> create [OPTIONS] <NAME>",
         after_help = "\
@@ -57,14 +56,14 @@ Example:
   paddock service kafka create orders --plan standard.x1 --cloud-provider aws --region us-east-1"
     )]
     Create {
-        /// What the instance is called
+        /// Name of the instance
         name: String,
         #[command(flatten)]
         spec: Spec,
         #[command(flatten)]
         wait: Wait,
     },
-    /// Lists instances of the organization
+    /// List instances of your organization
     #[command(
         visible_alias = "ls",
         override_usage = "paddock service <KIND> list [OPTIONS]",
@@ -79,40 +78,40 @@ Example:
         #[command(flatten)]
         limit: Limit,
     },
-    /// Shows all of one instance
+    /// Show an instance
     #[command(
         visible_alias = "get",
         override_usage = "paddock service <KIND> show [OPTIONS] <NAME-OR-ID>",
         after_help = "Example:\n  paddock service kafka show orders"
     )]
     Show {
-        /// Its name or its id
+        /// Name or id of the instance
         #[arg(value_name = "NAME-OR-ID")]
         which: String,
     },
-    /// Changes an instance
+    /// Update an instance
     #[command(
         override_usage = "paddock service <KIND> update [OPTIONS] <NAME-OR-ID>",
         after_help = "Example:\n  paddock service kafka update orders --owner bob"
     )]
     Update {
-        /// Its name or its id
+        /// Name or id of the instance
         #[arg(value_name = "NAME-OR-ID")]
         which: String,
         #[command(flatten)]
         change: Change,
     },
-    /// Deletes an instance, and all that it holds
+    /// Delete an instance and all its data
     #[command(
         visible_alias = "rm",
         override_usage = "paddock service <KIND> delete [OPTIONS] <NAME-OR-ID>",
         after_help = "Example:\n  paddock service kafka delete orders --yes --wait"
     )]
     Delete {
-        /// Its name or its id
+        /// Name or id of the instance
         #[arg(value_name = "NAME-OR-ID")]
         which: String,
-        /// Deletes without asking
+        /// Skip the confirmation prompt
         #[arg(long, short)]
         yes: bool,
         #[command(flatten)]
@@ -120,37 +119,37 @@ Example:
     },
 }
 
-/// What shall be another.
+/// Fields to update.
 #[derive(clap::Args)]
 #[group(required = true, multiple = true)]
 struct Change {
-    /// Its new owner, by user name
+    /// User name of the new owner
     #[arg(long, value_name = "USERNAME")]
     owner: Option<String>,
-    /// Whether its clients must sign in again from time to time
+    /// Require clients to reauthenticate periodically
     #[arg(long, value_name = "TRUE-OR-FALSE")]
     reauthentication: Option<bool>,
 }
 
-/// Carries out one of the commands.
+/// Runs a command.
 pub(crate) async fn run(args: Args, api: &Api, printer: &mut Printer) -> Result<(), Error> {
     let name = match (args.kind, &args.verb) {
         (Some(name), _) => name,
         (None, Verb::Kinds) => return kinds::run(api, printer).await,
         (None, _) => {
-            let what = "name the kind of service before the verb: paddock service KIND …";
-            return Err(Error::Usage(what.into()));
+            let message = "no service kind: use \"paddock service KIND COMMAND\"";
+            return Err(Error::Usage(message.into()));
         }
     };
     let service = catalog::find(api, &name).await?;
     let command = format!("service {name}");
-    let kind = Kind { word: &name, command: &command, service: Some(&name), ..INSTANCE };
+    let kind = Kind { noun: &name, command: &command, service: Some(&name), ..INSTANCE };
     match args.verb {
         Verb::Kinds => kinds::run(api, printer).await,
         Verb::Create { name, spec, wait } => {
             create::run(api, printer, &kind, &name, spec, wait.limit()).await
         }
-        Verb::List { filter, limit } => list::of_tenant(api, &service, &filter, limit.limit)
+        Verb::List { filter, limit } => list::organization(api, &service, &filter, limit.limit)
             .await?
             .print(api, printer, view::table),
         Verb::Show { which } => show(api, printer, &kind, &which).await,
@@ -163,8 +162,8 @@ pub(crate) async fn run(args: Args, api: &Api, printer: &mut Printer) -> Result<
 
 async fn show(api: &Api, printer: &mut Printer, kind: &Kind<'_>, which: &str) -> Result<(), Error> {
     let id = subject::find(api, kind, which).await?.id;
-    let answer = api.send(&Call::get(&[kind.path, &id])).await?;
-    printer.answer(&answer, || Ok(view::details(&api.read(&answer)?)))
+    let response = api.send(&Call::get(&[kind.path, &id])).await?;
+    printer.response(&response, || Ok(view::details(&api.read(&response)?)))
 }
 
 async fn update(
@@ -177,6 +176,6 @@ async fn update(
     let id = subject::find(api, kind, which).await?.id;
     let Change { owner, reauthentication } = change;
     let body = request(&InstanceChange { owner, reauthentication });
-    let answer = api.send(&Call::patch(&[kind.path, &id], body)).await?;
-    printer.answer(&answer, || Ok(view::table(&[api.read(&answer)?])))
+    let response = api.send(&Call::patch(&[kind.path, &id], body)).await?;
+    printer.response(&response, || Ok(view::table(&[api.read(&response)?])))
 }

@@ -1,4 +1,5 @@
-//! `paddock service-account`: what programs sign in with. A secret is shown once, by the command that made it.
+//! `paddock service-account`: manages credentials of programs. A secret is shown only once, by the
+//! command that created it.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -7,16 +8,16 @@ use wire::kind::Kind;
 use super::call::Call;
 use super::error::Error;
 use super::format;
-use super::http::{Answer, Api};
+use super::http::{Api, ApiResponse};
 use super::print::Printer;
 use super::prompt;
 use super::service::catalog;
 use super::subject;
 use super::table::{self, Table};
 
-/// Where the API of a kind has them.
+/// Path in the API of a service kind.
 const PATH: &str = "service_accounts";
-/// The most that are listed.
+/// Maximum number of listed accounts.
 const MAX_ACCOUNTS: usize = 10_000;
 
 /// `paddock service-account …`.
@@ -26,66 +27,66 @@ Example:
   paddock service-account create importer
   paddock service-account list")]
 pub(crate) struct Args {
-    /// The kind of service whose API is asked [default: the first that has service accounts]
+    /// Service kind whose API to use [default: the first one with service accounts]
     #[arg(long, global = true, value_name = "KIND")]
     kind: Option<String>,
     #[command(subcommand)]
     verb: Verb,
 }
 
-/// What to do.
+/// Commands.
 #[derive(clap::Subcommand)]
 enum Verb {
-    /// Makes a service account; its secret is shown only now
+    /// Create a service account; its secret is shown only once
     #[command(after_help = "\
 Example:
   paddock service-account create importer --description \"Nightly import\"")]
     Create {
-        /// What the account is called
+        /// Name of the service account
         name: String,
-        /// What it is for
+        /// Description
         #[arg(long, value_name = "TEXT")]
         description: Option<String>,
     },
-    /// Lists the service accounts of the organization
+    /// List the service accounts of your organization
     #[command(visible_alias = "ls", after_help = "Example:\n  paddock service-account list")]
     List,
-    /// Shows one service account, without its secret
+    /// Show a service account, without its secret
     #[command(
         visible_alias = "get",
         after_help = "Example:\n  paddock service-account show importer"
     )]
     Show {
-        /// Its name, its id or its client id
+        /// Name, id or client id of the service account
         #[arg(value_name = "NAME-OR-ID")]
         which: String,
     },
-    /// Gives a service account another secret, which is shown only now; the old one is dead at once
+    /// Reset the secret of a service account; the old one is revoked at once
     #[command(after_help = "Example:\n  paddock service-account reset importer --yes")]
     Reset {
-        /// Its name, its id or its client id
+        /// Name, id or client id of the service account
         #[arg(value_name = "NAME-OR-ID")]
         which: String,
-        /// Resets without asking
+        /// Skip the confirmation prompt
         #[arg(long, short)]
         yes: bool,
     },
-    /// Deletes a service account: nobody can sign in with it any more
+    /// Delete a service account and revoke its credentials
     #[command(
         visible_alias = "rm",
         after_help = "Example:\n  paddock service-account delete importer --yes"
     )]
     Delete {
-        /// Its name, its id or its client id
+        /// Name, id or client id of the service account
         #[arg(value_name = "NAME-OR-ID")]
         which: String,
-        /// Deletes without asking
+        /// Skip the confirmation prompt
         #[arg(long, short)]
         yes: bool,
     },
 }
 
-/// The part of a service account that the client shows.
+/// The displayed fields of a service account.
 #[derive(Deserialize)]
 struct Account {
     id: String,
@@ -106,17 +107,18 @@ struct Accounts {
     items: Vec<Account>,
 }
 
-/// Carries out one of the commands.
+/// Runs a command.
 pub(crate) async fn run(args: Args, api: &Api, printer: &mut Printer) -> Result<(), Error> {
-    let service = offering(api, args.kind.as_deref()).await?;
+    let service = find_kind(api, args.kind.as_deref()).await?;
     let family = service.api.as_str();
     match args.verb {
         Verb::Create { name, description } => {
             create(api, printer, family, &name, description).await
         }
         Verb::List => {
-            let answer = list(api, family).await?;
-            printer.answer(&answer, || Ok(accounts_table(&api.read::<Accounts>(&answer)?.items)))
+            let response = list(api, family).await?;
+            printer
+                .response(&response, || Ok(accounts_table(&api.read::<Accounts>(&response)?.items)))
         }
         Verb::Show { which } => show(api, printer, family, &which).await,
         Verb::Reset { which, yes } => reset(api, printer, family, &which, yes).await,
@@ -124,18 +126,18 @@ pub(crate) async fn run(args: Args, api: &Api, printer: &mut Printer) -> Result<
     }
 }
 
-/// The kind that was named, or the first that has service accounts.
-async fn offering(api: &Api, named: Option<&str>) -> Result<Kind, Error> {
-    for service in catalog::some(api, named).await? {
+/// The named service kind, or the first one with service accounts.
+async fn find_kind(api: &Api, named: Option<&str>) -> Result<Kind, Error> {
+    for service in catalog::find_or_all(api, named).await? {
         if catalog::has(api, &service, PATH).await? {
             return Ok(service);
         }
     }
-    let what = named.map_or_else(
-        || "no kind of service here has service accounts".to_owned(),
-        |kind| format!("{kind} has no service accounts"),
+    let message = named.map_or_else(
+        || "no service kind on this server supports service accounts".to_owned(),
+        |kind| format!("service kind {kind} does not support service accounts"),
     );
-    Err(Error::failed_but(what, "leave --kind out to take a kind that has them"))
+    Err(Error::failed_with_hint(message, "omit --kind to use a kind that supports them"))
 }
 
 async fn create(
@@ -149,9 +151,9 @@ async fn create(
     if let Some(description) = description {
         body["description"] = description.into();
     }
-    // The server remembers no key for this call: a second arrival would be a second account.
-    let answer = api.send(&Call::post(&[PATH], Some(body)).to(family)).await?;
-    reveal(api, printer, family, &answer).await
+    // No idempotency key: this API does not support it, so a retry could create a second account.
+    let response = api.send(&Call::post(&[PATH], Some(body)).to(family)).await?;
+    reveal(api, printer, family, &response).await
 }
 
 async fn reset(
@@ -162,16 +164,16 @@ async fn reset(
     yes: bool,
 ) -> Result<(), Error> {
     let account = find(api, family, which).await?;
-    prompt::confirm(&format!("Make a new secret for {} ({})?", account.name, account.id), yes)?;
+    prompt::confirm(&format!("Reset the secret of {} ({})?", account.name, account.id), yes)?;
     let call = Call::post(&[PATH, &account.id, "reset_credentials"], None).to(family);
-    let answer = api.send(&call).await?;
-    reveal(api, printer, family, &answer).await
+    let response = api.send(&call).await?;
+    reveal(api, printer, family, &response).await
 }
 
 async fn show(api: &Api, printer: &mut Printer, family: &str, which: &str) -> Result<(), Error> {
     let account = find(api, family, which).await?;
-    let answer = api.send(&Call::get(&[PATH, &account.id]).to(family)).await?;
-    printer.answer(&answer, || Ok(fields(&api.read(&answer)?)))
+    let response = api.send(&Call::get(&[PATH, &account.id]).to(family)).await?;
+    printer.response(&response, || Ok(fields(&api.read(&response)?)))
 }
 
 async fn delete(
@@ -184,11 +186,11 @@ async fn delete(
     let account = find(api, family, which).await?;
     let label = format!("service account {}", account.name);
     prompt::confirm(&format!("Delete {label} ({})?", account.id), yes)?;
-    let answer = api.send(&Call::delete(&[PATH, &account.id]).to(family)).await?;
-    printer.answer_or_note(&answer, &format!("{label} is gone"))
+    let response = api.send(&Call::delete(&[PATH, &account.id]).to(family)).await?;
+    printer.response_or_note(&response, &format!("{label} deleted"))
 }
 
-async fn list(api: &Api, family: &str) -> Result<Answer, Error> {
+async fn list(api: &Api, family: &str) -> Result<ApiResponse, Error> {
     api.send(&Call::get(&[PATH]).to(family).query("size", Some(MAX_ACCOUNTS))).await
 }
 
@@ -197,44 +199,44 @@ async fn find(api: &Api, family: &str, which: &str) -> Result<Account, Error> {
 }
 
 fn choose(accounts: Vec<Account>, which: &str) -> Result<Account, Error> {
-    let is_meant =
-        |one: &Account| [&one.id, &one.client_id, &one.name].into_iter().any(|text| text == which);
-    let mut meant: Vec<Account> = accounts.into_iter().filter(is_meant).collect();
-    match meant.len() {
-        1 => Ok(meant.remove(0)),
-        0 => Err(Error::failed_but(
-            format!("there is no service account {which:?}"),
-            r#""paddock service-account list" shows them all"#,
+    let is_match =
+        |a: &Account| [&a.id, &a.client_id, &a.name].into_iter().any(|text| text == which);
+    let mut matches: Vec<Account> = accounts.into_iter().filter(is_match).collect();
+    match matches.len() {
+        1 => Ok(matches.remove(0)),
+        0 => Err(Error::failed_with_hint(
+            format!("service account {which:?} not found"),
+            r#"run "paddock service-account list" to see all service accounts"#,
         )),
         _ => {
-            let ids: Vec<String> = meant.into_iter().map(|one| one.id).collect();
+            let ids: Vec<String> = matches.into_iter().map(|account| account.id).collect();
             Err(subject::ambiguous("service accounts", which, &ids))
         }
     }
 }
 
-/// Prints an account with its secret, and says that it is for the last time.
+/// Prints an account with its secret.
 async fn reveal(
     api: &Api,
     printer: &mut Printer,
     family: &str,
-    answer: &Answer,
+    response: &ApiResponse,
 ) -> Result<(), Error> {
-    printer.answer(answer, || Ok(fields(&api.read(answer)?)))?;
-    printer.note("the secret is shown only now: keep it where nobody else reads");
+    printer.response(response, || Ok(fields(&api.read(response)?)))?;
+    printer.note("the secret is shown only once: store it safely");
     if let Some(url) = token_url(api, family).await {
-        printer.note(&format!("with it, programs get tokens at {url}"));
+        printer.note(&format!("token endpoint: {url}"));
     }
     Ok(())
 }
 
-/// Where tokens are to be had. It is a courtesy: nothing fails without it.
+/// Token endpoint; best effort.
 async fn token_url(api: &Api, family: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Provider {
         token_url: String,
     }
-    let call = Call::get(&["sso_providers"]).to(family).open();
+    let call = Call::get(&["sso_providers"]).to(family).without_token();
     let provider: Provider = api.read(&api.send(&call).await.ok()?).ok()?;
     Some(provider.token_url)
 }
@@ -283,20 +285,20 @@ mod tests {
     }
 
     #[test]
-    fn an_account_is_known_by_its_name_and_its_ids() {
+    fn account_is_found_by_name_id_or_client_id() {
         for which in ["a", "u-1", "acct-u-1"] {
             assert_eq!(choose(accounts(), which).ok().unwrap().id, "u-1");
         }
-        for (which, what) in [
-            ("c", "there is no service account \"c\""),
+        for (which, message) in [
+            ("c", "service account \"c\" not found"),
             ("b", "2 service accounts have the name \"b\":\n  u-2\n  u-3"),
         ] {
-            assert_eq!(choose(accounts(), which).err().unwrap().what(), what);
+            assert_eq!(choose(accounts(), which).err().unwrap().message(), message);
         }
     }
 
     #[test]
-    fn a_secret_is_shown_where_there_is_one() {
+    fn secret_is_shown_only_if_present_and_never_in_lists() {
         let mut account = accounts().remove(0);
         assert!(!fields(&account).contains("SECRET"));
         account.client_secret = Some("s3cret".into());

@@ -1,8 +1,8 @@
-//! Reads server-sent events out of bytes, however these are cut into pieces.
+//! Parses server-sent events, independently of chunk boundaries.
 
 use std::collections::VecDeque;
 
-/// The longest event that is still taken for one.
+/// Maximum length of an event.
 const MAX_BYTES: usize = 4 << 20;
 
 /// One event.
@@ -11,18 +11,18 @@ pub(crate) struct Message {
     pub(crate) data: String,
 }
 
-/// The stream held an event longer than [`MAX_BYTES`].
+/// An event is longer than [`MAX_BYTES`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooLong;
 
-/// Takes bytes and gives events.
+/// Incremental parser of an event stream.
 #[derive(Debug, Default)]
 pub(crate) struct Parser {
     line: Vec<u8>,
-    /// The last byte was a carriage return: a line feed belongs to it.
+    /// Whether the last byte was a carriage return, to which a line feed may belong.
     after_return: bool,
     id: Option<String>,
-    /// The `id` of what is complete; an event that breaks off must come again.
+    /// `id` of the last complete event; a partial event must be sent again.
     last_id: Option<String>,
     data: Vec<String>,
     data_bytes: usize,
@@ -30,7 +30,7 @@ pub(crate) struct Parser {
 }
 
 impl Parser {
-    /// Takes the next bytes of the stream.
+    /// Parses the next bytes of the stream.
     pub(crate) fn feed(&mut self, bytes: &[u8]) -> Result<(), TooLong> {
         for &byte in bytes {
             match byte {
@@ -51,17 +51,17 @@ impl Parser {
         Ok(())
     }
 
-    /// A parser for the stream that goes on after `last_id`.
+    /// A parser for a stream that is resumed after `last_id`.
     pub(crate) fn after(last_id: Option<String>) -> Self {
         Self { id: last_id.clone(), last_id, ..Self::default() }
     }
 
-    /// Where to go on when the stream breaks now.
+    /// Position from which to resume the stream.
     pub(crate) fn last_id(&self) -> Option<&str> {
         self.last_id.as_deref()
     }
 
-    /// The next event that is complete.
+    /// Next complete event.
     pub(crate) fn next(&mut self) -> Option<Message> {
         self.ready.pop_front()
     }
@@ -80,7 +80,7 @@ impl Parser {
                 self.data_bytes += value.len() + 1;
                 self.data.push(value.into());
             }
-            // Comments (heartbeats), `event` (the data says it too) and `retry` need nothing.
+            // Ignores comments (heartbeats), `event` (repeated in the data) and `retry`.
             _ => {}
         }
     }
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_read() {
+    fn events_are_parsed() {
         for (text, data, last_id) in [
             ("id: 7\nevent: x\ndata: {}\n\n", &["{}"][..], Some("7")),
             ("data: a\ndata: b\n\n", &["a\nb"], None),
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_bytes_are_cut_makes_no_difference() {
+    fn events_do_not_depend_on_chunk_boundaries() {
         let text = "id: 1\r\ndata: {\"name\":\"für\"}\r\n\r\n: hm\r\n\r\nid: 2\ndata: b\n\n";
         let text = text.as_bytes();
         let whole = parse(&[text]);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endless_event_is_refused() {
+    fn overlong_event_is_rejected() {
         let mut parser = Parser::default();
         let piece = vec![b'x'; 1 << 16];
         let fed = (0..).map(|_| parser.feed(&piece)).take(100).find(Result::is_err);

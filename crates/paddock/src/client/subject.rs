@@ -1,5 +1,5 @@
-//! What clusters, deployments, instances and environments have in common on the command line: they are
-//! found by name or id, made, waited for and deleted in the same way.
+//! Common operations on clusters, deployments, instances and environments: find by name or id,
+//! create, wait and delete.
 
 use std::time::Duration;
 
@@ -8,100 +8,100 @@ use serde_json::Value;
 
 use super::call::Call;
 use super::error::Error;
-use super::http::{Answer, Api};
+use super::http::{Api, ApiResponse};
 use super::page;
 use super::print::Printer;
 use super::prompt;
 use super::wait::{Goal, settle, wait};
 pub(crate) use wire::subject::Subject;
 
-/// One kind of subject.
+/// A kind of subject.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Kind<'a> {
-    /// As in events.
+    /// Kind in events.
     pub(crate) event: &'static str,
-    /// As people call it.
-    pub(crate) word: &'a str,
-    /// The command that has its verbs.
+    /// Name in messages.
+    pub(crate) noun: &'a str,
+    /// Command that manages it.
     pub(crate) command: &'a str,
-    /// The kind of service that its subjects are instances of.
+    /// Service kind of instances.
     pub(crate) service: Option<&'a str>,
-    /// As in addresses.
+    /// Collection in URLs.
     pub(crate) path: &'static str,
-    /// The statuses in which it does its work.
+    /// Statuses in which it is operational.
     pub(crate) up: &'static [&'static str],
-    /// The status of one that no longer exists.
-    pub(crate) gone: &'static str,
-    /// The kind of its parts in events, if they have events of their own.
+    /// Status after deletion.
+    pub(crate) deleted: &'static str,
+    /// Kind of its parts in events, if they have events.
     pub(crate) parts: Option<&'static str>,
 }
 
 /// Clusters.
 pub(crate) const CLUSTER: Kind<'static> = Kind {
     event: "cluster",
-    word: "cluster",
+    noun: "cluster",
     command: "cluster",
     service: None,
     path: "clusters",
     up: &["ready"],
-    gone: "deleted",
+    deleted: "deleted",
     parts: None,
 };
 /// Deployments.
 pub(crate) const DEPLOYMENT: Kind<'static> = Kind {
     event: "deployment",
-    word: "deployment",
+    noun: "deployment",
     command: "deployment",
     service: None,
     path: "deployments",
     up: &["running", "completed"],
-    gone: "deleted",
+    deleted: "deleted",
     parts: None,
 };
-/// Instances of any kind of service, as administrators see them.
+/// Instances of any service kind, for administrators.
 pub(crate) const INSTANCE: Kind<'static> = Kind {
     event: "instance",
-    word: "instance",
+    noun: "instance",
     command: "admin instance",
     service: None,
     path: "instances",
     up: &["ready"],
-    gone: "deleted",
+    deleted: "deleted",
     parts: None,
 };
 /// Environments.
 pub(crate) const ENVIRONMENT: Kind<'static> = Kind {
     event: "environment",
-    word: "environment",
+    noun: "environment",
     command: "env",
     service: None,
     path: "environments",
     up: &["deployed"],
-    gone: "destroyed",
+    deleted: "destroyed",
     parts: Some("resource"),
 };
 
 impl Kind<'_> {
-    /// Whether `subject` is of this kind: instances of all kinds of service have the same address.
+    /// Whether `subject` is of this kind: instances of all service kinds share one collection.
     fn has(&self, subject: &Subject) -> bool {
         self.service.is_none() || self.service == subject.kind.as_deref()
     }
 }
 
-/// More things of one name than anybody wants to see.
+/// Maximum number of listed subjects with the same name.
 const MAX_CANDIDATES: usize = 100;
 
-/// Whether `text` has the form of an id. A name may have it too.
+/// Whether `text` has the format of an id; names may have it as well.
 pub(crate) fn is_id(text: &str) -> bool {
     text.parse::<Xid>().is_ok()
 }
 
-/// Finds a subject by id or, failing that, by name.
+/// Finds a subject by id, or else by name.
 pub(crate) async fn find(api: &Api, kind: &Kind<'_>, which: &str) -> Result<Subject, Error> {
     choose(kind, which, candidates(api, kind, which).await?)
 }
 
-/// The same; none if there is nothing of that id or name.
+/// Like [`find`]; `None` if no subject has this id or name.
 pub(crate) async fn find_if_any(
     api: &Api,
     kind: &Kind<'_>,
@@ -114,13 +114,13 @@ pub(crate) async fn find_if_any(
     choose(kind, which, candidates).map(Some)
 }
 
-/// The one of that id or, failing that, all of that name.
+/// The subject with this id, or else all with this name.
 async fn candidates(api: &Api, kind: &Kind<'_>, which: &str) -> Result<Vec<Subject>, Error> {
     if is_id(which) {
         match api.send(&Call::get(&[kind.path, which])).await {
             Err(error) if error.status() == Some(404) => {}
-            answer => {
-                let found: Subject = api.read(&answer?)?;
+            response => {
+                let found: Subject = api.read(&response?)?;
                 if kind.has(&found) {
                     return Ok(vec![found]);
                 }
@@ -131,7 +131,7 @@ async fn candidates(api: &Api, kind: &Kind<'_>, which: &str) -> Result<Vec<Subje
     page::list(api, call, MAX_CANDIDATES).await?.read(api)
 }
 
-/// The id of what was named, if anything was.
+/// Id of a subject, if one is given.
 pub(crate) async fn id_if_named(
     api: &Api,
     kind: &Kind<'_>,
@@ -150,9 +150,9 @@ pub(crate) fn choose(
 ) -> Result<Subject, Error> {
     match named.len() {
         1 => Ok(named.remove(0)),
-        0 => Err(Error::failed_but(
-            format!("there is no {} {which:?}", kind.word),
-            format!(r#""paddock {} list" shows them all"#, kind.command),
+        0 => Err(Error::failed_with_hint(
+            format!("{} {which:?} not found", kind.noun),
+            format!(r#"run "paddock {} list" to see all"#, kind.command),
         )),
         _ => {
             let line = |subject: &Subject| format!("{} ({})", subject.id, subject.status);
@@ -161,27 +161,27 @@ pub(crate) fn choose(
     }
 }
 
-/// A name that several things have, each told in a line.
-pub(crate) fn ambiguous(things: &str, which: &str, lines: &[String]) -> Error {
+/// Error for a name that several subjects have, one per line.
+pub(crate) fn ambiguous(nouns: &str, which: &str, lines: &[String]) -> Error {
     let (count, lines) = (lines.len(), lines.join("\n  "));
-    Error::failed_but(
-        format!("{count} {things} have the name {which:?}:\n  {lines}"),
-        "say which one by its id",
+    Error::failed_with_hint(
+        format!("{count} {nouns} have the name {which:?}:\n  {lines}"),
+        "use the id",
     )
 }
 
-/// Makes a subject; with `limit`, the answer is what it is after the wait.
+/// Creates a subject; with `limit`, waits and returns its state after the wait.
 pub(crate) async fn create(
     api: &Api,
     kind: &Kind<'_>,
     body: Value,
     limit: Option<Duration>,
-) -> Result<Answer, Error> {
-    let answer = api.send(&Call::create(&[kind.path], body)).await?;
-    settle(api, kind, answer, Goal::up(kind), limit).await
+) -> Result<ApiResponse, Error> {
+    let response = api.send(&Call::create(&[kind.path], body)).await?;
+    settle(api, kind, response, Goal::up(kind), limit).await
 }
 
-/// Deletes a subject, after a question if there is somebody to ask.
+/// Deletes a subject after confirmation.
 pub(crate) async fn delete(
     api: &Api,
     printer: &mut Printer,
@@ -195,7 +195,7 @@ pub(crate) async fn delete(
     delete_by(api, printer, kind, &subject, call, yes, limit).await
 }
 
-/// Deletes a subject by another call than its own address has.
+/// Deletes a subject with a specific call.
 pub(crate) async fn delete_by(
     api: &Api,
     printer: &mut Printer,
@@ -205,14 +205,14 @@ pub(crate) async fn delete_by(
     yes: bool,
     limit: Option<Duration>,
 ) -> Result<(), Error> {
-    let label = format!("{} {}", kind.word, subject.label());
+    let label = format!("{} {}", kind.noun, subject.label());
     prompt::confirm(&format!("Delete {label} ({})?", subject.id), yes)?;
-    let answer = api.send(&call).await?;
+    let response = api.send(&call).await?;
     let Some(limit) = limit else {
-        return printer.answer_or_note(&answer, &format!("{label} is being deleted"));
+        return printer.response_or_note(&response, &format!("{label} is being deleted"));
     };
-    wait(api, kind, subject, Goal::GONE, limit).await?;
-    printer.answer_or_note(&answer, &format!("{label} is gone"))
+    wait(api, kind, subject, Goal::DELETED, limit).await?;
+    printer.response_or_note(&response, &format!("{label} deleted"))
 }
 
 #[cfg(test)]
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instance_is_of_its_kind_of_service() {
+    fn instances_are_filtered_by_service_kind() {
         let of = |kind: Option<&str>| Subject { kind: kind.map(Into::into), ..subject("1", "a") };
         let service = |service| Kind { service, ..INSTANCE };
         for (kind, subject, want) in [
@@ -251,14 +251,14 @@ mod tests {
     }
 
     #[test]
-    fn a_name_must_mean_one_thing() {
+    fn name_must_be_unambiguous() {
         assert_eq!(choose(&CLUSTER, "a", vec![subject("1", "a")]).unwrap().id, "1");
         let two = vec![subject("2", "b"), subject("3", "b")];
-        for (which, named, what) in [
+        for (which, named, message) in [
             ("b", two, "2 clusters have the name \"b\":\n  2 (ready)\n  3 (ready)"),
-            ("c", vec![], "there is no cluster \"c\""),
+            ("c", vec![], "cluster \"c\" not found"),
         ] {
-            assert_eq!(choose(&CLUSTER, which, named).unwrap_err().what(), what);
+            assert_eq!(choose(&CLUSTER, which, named).unwrap_err().message(), message);
         }
     }
 }

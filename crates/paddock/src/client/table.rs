@@ -1,6 +1,6 @@
-//! Aligned columns of text.
+//! Tables with aligned columns.
 //!
-//! Cells come from the server and so, in the end, from strangers: nothing in them may steer the
+//! Cells contain untrusted text: control characters are replaced, so that they cannot control the
 //! terminal.
 
 use std::fmt::Write as _;
@@ -15,18 +15,18 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// A table of these columns, without rows.
+    /// An empty table.
     pub(crate) fn new(header: &[&str]) -> Self {
         Self { rows: vec![header.iter().map(ToString::to_string).collect()] }
     }
 
-    /// Adds a row. An empty cell becomes a dash, so that columns can be counted.
+    /// Adds a row. An empty cell becomes a dash, so that columns stay countable.
     pub(crate) fn row(mut self, cells: impl IntoIterator<Item = String>) -> Self {
         self.rows.push(cells.into_iter().map(|cell| cell_text(&cell)).collect());
         self
     }
 
-    /// The table as lines, each ended.
+    /// The table as newline-terminated lines.
     pub(crate) fn render(&self) -> String {
         let width = |column: usize| {
             self.rows.iter().filter_map(|row| row.get(column)).map(|c| measure_text_width(c)).max()
@@ -36,17 +36,17 @@ impl Table {
     }
 }
 
-/// A column of a table: its header, and its cell in the row of an item.
+/// Header and cell function of a column.
 pub(crate) type Column<T> = (&'static str, fn(&T) -> String);
 
-/// A table with a row for each item.
-pub(crate) fn of<T>(items: &[T], columns: &[Column<T>]) -> String {
+/// Renders a table with one row per item.
+pub(crate) fn render<T>(items: &[T], columns: &[Column<T>]) -> String {
     let header: Vec<&str> = columns.iter().map(|(header, _)| *header).collect();
     let row = |table: Table, item| table.row(columns.iter().map(|(_, cell)| cell(item)));
     items.iter().fold(Table::new(&header), row).render()
 }
 
-/// Names and values, one pair a line.
+/// Names and values, one pair per line.
 pub(crate) fn fields(pairs: &[(&str, String)]) -> String {
     let width = pairs.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let lines =
@@ -54,8 +54,7 @@ pub(crate) fn fields(pairs: &[(&str, String)]) -> String {
     lines.collect()
 }
 
-/// One line of cells that are padded to `widths`; a cell without a width is not padded.
-/// For output that can't wait for its last row.
+/// One line of cells padded to `widths`, for streamed output. A cell without a width is not padded.
 pub(crate) fn line(cells: &[String], widths: &[usize]) -> String {
     let mut line = String::new();
     for (column, cell) in cells.iter().enumerate() {
@@ -63,29 +62,29 @@ pub(crate) fn line(cells: &[String], widths: &[usize]) -> String {
         let want = widths.get(column).filter(|_| !last).copied().unwrap_or(0);
         let blanks = want.saturating_sub(measure_text_width(cell));
         let gap = if last { "\n" } else { GAP };
-        write!(line, "{cell}{:blanks$}{gap}", "").expect("a String takes everything");
+        write!(line, "{cell}{:blanks$}{gap}", "").expect("writing to a String cannot fail");
     }
     line
 }
 
-/// Text that is safe to show in a column, and never empty.
+/// Text for a cell: safe and never empty.
 pub(crate) fn cell_text(cell: &str) -> String {
     let cell = clean(cell);
     if cell.is_empty() { "-".into() } else { cell }
 }
 
-/// Text that is safe to show in one line.
+/// Text on one line without control characters.
 pub(crate) fn clean(text: &str) -> String {
     let blank = |c: char| if c.is_whitespace() { ' ' } else { '\u{fffd}' };
     text.chars().map(|c| if c.is_control() { blank(c) } else { c }).collect()
 }
 
-/// What something said, without anything that steers a terminal; tabs are harmless.
+/// Container output without control characters except tabs.
 pub(crate) fn tame(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect()
 }
 
-/// Text that is safe to show, in as many lines as it has.
+/// Multi-line text without control characters.
 pub(crate) fn clean_lines(text: &str) -> String {
     text.lines().map(clean).collect::<Vec<_>>().join("\n")
 }
@@ -95,15 +94,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_as_wide_as_their_widest_cell() {
+    fn columns_fit_their_widest_cell() {
         let row = |cells: &[&str]| cells.iter().map(ToString::to_string).collect::<Vec<_>>();
         let table = Table::new(&["ID", "NAME", "REASON"])
-            .row(row(&["1", "a long name", "why it waits"]))
+            .row(row(&["1", "a long name", "1 cpu short"]))
             .row(row(&["22", "", ""]))
             .row(row(&["3", "日本", "wide"]));
         let want = "\
 ID  NAME         REASON
-1   a long name  why it waits
+1   a long name  1 cpu short
 22  -            -
 3   日本         wide
 ";
@@ -111,18 +110,18 @@ ID  NAME         REASON
     }
 
     #[test]
-    fn an_empty_table_is_its_header() {
+    fn empty_table_shows_its_header() {
         assert_eq!(Table::new(&["ID", "NAME"]).render(), "ID  NAME\n");
     }
 
     #[test]
-    fn names_and_values_stand_below_each_other() {
+    fn fields_are_aligned() {
         let text = fields(&[("ID", "1".into()), ("STATUS", String::new())]);
         assert_eq!(text, "ID      1\nSTATUS  -\n");
     }
 
     #[test]
-    fn nothing_in_a_cell_steers_the_terminal() {
+    fn control_characters_are_replaced() {
         for (text, want) in [
             ("plain", "plain"),
             ("two\nlines\tand", "two lines and"),

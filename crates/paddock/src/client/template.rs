@@ -1,4 +1,4 @@
-//! `paddock template`: publishing templates, looking at them, comparing versions, and their end.
+//! `paddock template`: manages templates and their versions.
 
 mod commit;
 mod pack;
@@ -19,86 +19,86 @@ use versions::Versions;
 /// `paddock template …`.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
-    /// Publishes a version of a template, for good
+    /// Publish an immutable version of a template
     Publish(publish::Args),
-    /// Lists templates: one's own, and those that all share
+    /// List your templates and shared templates
     #[command(
         visible_alias = "ls",
         after_help = "Example:\n  paddock template list --name web-shop"
     )]
     List {
-        /// Only versions of the one of this name
+        /// Filter by template name
         #[arg(long)]
         name: Option<String>,
         #[command(flatten)]
         limit: Limit,
     },
-    /// Shows all of one version of a template
+    /// Show a version of a template
     #[command(
         visible_alias = "get",
         after_help = "\
-Without a version, the newest one that is not deprecated is meant.
+Without a version, shows the newest one that is not deprecated.
 
 Example:
   paddock template show web-shop
   paddock template show web-shop@1.4.0 --source"
     )]
     Show {
-        /// Which one
+        /// Template, optionally with version
         #[arg(value_name = "NAME[@VERSION]")]
         reference: String,
-        /// Shows the text as it was published
+        /// Print the published source
         #[arg(long)]
         source: bool,
     },
-    /// Shows what is different between two versions
+    /// Compare two versions
     #[command(after_help = "\
 Example:
   paddock template diff web-shop 1.4.0 1.5.0
   paddock template diff web-shop@1.4.0 web-shop@1.5.0")]
     Diff(Versions),
-    /// Shows what would be done to each environment if it moved from one version to another
+    /// Show the changes to each environment if it moved from one version to another
     #[command(after_help = "\
-Nothing is changed. \"paddock env plan\" shows the whole plan of one environment.
+No changes are made. \"paddock env plan\" shows the full plan of one environment.
 
 Example:
   paddock template impact web-shop 1.4.0 1.5.0")]
     Impact(Versions),
-    /// Lists who can carry out resources on this server, and what the others need
+    /// List the executors of this server, and missing settings of others
     #[command(after_help = "Example:\n  paddock template executors")]
     Executors,
-    /// Has nothing new be made from a version; what is made from it stays
+    /// Deprecate a version: existing environments keep it, new ones cannot use it
     #[command(after_help = "\
 Example:
   paddock template deprecate web-shop@1.4.0 --why \"1.5.0 has the new broker\"
   paddock template deprecate web-shop@1.4.0 --undo")]
     Deprecate {
-        /// Which one
+        /// Template and version
         #[arg(value_name = "NAME@VERSION")]
         reference: String,
-        /// Why, for those who want to use it
+        /// Reason, shown to users of the template
         #[arg(long, value_name = "TEXT", required_unless_present = "undo")]
         why: Option<String>,
-        /// Takes it back
+        /// Undo the deprecation
         #[arg(long, conflicts_with = "why")]
         undo: bool,
     },
-    /// Deletes a version that no environment is made from
+    /// Delete a version that no environment uses
     #[command(
         visible_alias = "rm",
         after_help = "Example:\n  paddock template delete web-shop@1.4.0 --yes"
     )]
     Delete {
-        /// Which one
+        /// Template and version
         #[arg(value_name = "NAME@VERSION")]
         reference: String,
-        /// Deletes without asking
+        /// Skip the confirmation prompt
         #[arg(long, short)]
         yes: bool,
     },
 }
 
-/// Carries out one of the commands.
+/// Runs a command.
 pub(crate) async fn run(command: Command, api: &Api, printer: &mut Printer) -> Result<(), Error> {
     match command {
         Command::Publish(args) => publish::run(args, api, printer).await,
@@ -117,10 +117,10 @@ pub(crate) async fn run(command: Command, api: &Api, printer: &mut Printer) -> R
     }
 }
 
-/// Where to look for what is there, for who has named what is not.
+/// Adds a hint to a 404.
 fn unknown(error: Error) -> Error {
     if error.status() == Some(404) {
-        return error.or_next(r#""paddock template list" shows them all"#);
+        return error.or_hint(r#"run "paddock template list" to see all templates"#);
     }
     error
 }
@@ -132,16 +132,16 @@ async fn show(
     source: bool,
 ) -> Result<(), Error> {
     if source {
-        let answer = api.send(&Call::get(&["templates", reference, "source"])).await;
-        return printer.bytes(answer.map_err(unknown)?.body.as_bytes());
+        let response = api.send(&Call::get(&["templates", reference, "source"])).await;
+        return printer.bytes(response.map_err(unknown)?.body.as_bytes());
     }
-    let answer = api.send(&Call::get(&["templates", reference])).await.map_err(unknown)?;
-    printer.answer(&answer, || Ok(view::details(&api.read(&answer)?)))
+    let response = api.send(&Call::get(&["templates", reference])).await.map_err(unknown)?;
+    printer.response(&response, || Ok(view::details(&api.read(&response)?)))
 }
 
 async fn executors(api: &Api, printer: &mut Printer) -> Result<(), Error> {
-    let answer = api.send(&Call::get(&["executors"])).await?;
-    printer.answer(&answer, || Ok(view::executors(&api.read(&answer)?)))
+    let response = api.send(&Call::get(&["executors"])).await?;
+    printer.response(&response, || Ok(view::executors(&api.read(&response)?)))
 }
 
 async fn deprecate(
@@ -153,20 +153,20 @@ async fn deprecate(
 ) -> Result<(), Error> {
     let path = ["templates", reference, "deprecate"];
     let (call, note) = if undo {
-        (Call::delete(&path), "may be used again")
+        (Call::delete(&path), "is no longer deprecated")
     } else {
-        (Call::post(&path, Some(json!({ "why": why }))), "is deprecated")
+        (Call::post(&path, Some(json!({ "why": why }))), "deprecated")
     };
-    let answer = api.send(&call).await.map_err(unknown)?;
-    printer.answer_or_note(&answer, &format!("{reference} {note}"))
+    let response = api.send(&call).await.map_err(unknown)?;
+    printer.response_or_note(&response, &format!("{reference} {note}"))
 }
 
 async fn delete(api: &Api, printer: &mut Printer, reference: &str, yes: bool) -> Result<(), Error> {
-    prompt::confirm(&format!("Delete the template {reference}?"), yes)?;
-    let answer = api.send(&Call::delete(&["templates", reference])).await;
-    let answer = answer.map_err(|error| match error.status() {
-        Some(409) => error.or_next(r#""paddock env list" shows what is made from it"#),
+    prompt::confirm(&format!("Delete template {reference}?"), yes)?;
+    let response = api.send(&Call::delete(&["templates", reference])).await;
+    let response = response.map_err(|error| match error.status() {
+        Some(409) => error.or_hint(r#"run "paddock env list" to see the environments that use it"#),
         _ => unknown(error),
     })?;
-    printer.answer_or_note(&answer, &format!("{reference} is gone"))
+    printer.response_or_note(&response, &format!("template {reference} deleted"))
 }

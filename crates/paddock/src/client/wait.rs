@@ -1,4 +1,4 @@
-//! `--wait`: follows a subject until it has reached a goal, or can't reach it any more.
+//! `--wait`: follows a subject until it reaches its goal or fails.
 
 mod goal;
 mod report;
@@ -14,17 +14,17 @@ use wire::subject::{ResourceState, State, Subject};
 use super::call::Call;
 use super::error::Error;
 use super::follow::Follow;
-use super::http::{Answer, Api};
+use super::http::{Api, ApiResponse};
 use super::progress::Progress;
 use super::sse::Message;
 use super::subject::Kind;
 pub(crate) use goal::Goal;
 use goal::Verdict;
 
-/// Whether, and how long, a command waits.
+/// Wait option.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct Wait {
-    /// Waits until it is done, at most this long [without a number: 600]
+    /// Wait for completion, at most this long [without a value: 600]
     #[arg(
         long,
         value_name = "SECONDS",
@@ -37,27 +37,27 @@ pub(crate) struct Wait {
 }
 
 impl Wait {
-    /// How long to wait, if at all.
+    /// Maximum wait, if requested.
     pub(crate) fn limit(self) -> Option<Duration> {
         self.wait.map(Duration::from_secs)
     }
 }
 
-/// The subject that `answer` is about, after the wait; without a limit, as it was answered.
+/// Waits for the subject of `response` and returns its new state; without a limit, `response`.
 pub(crate) async fn settle(
     api: &Api,
     kind: &Kind<'_>,
-    answer: Answer,
+    response: ApiResponse,
     goal: Goal,
     limit: Option<Duration>,
-) -> Result<Answer, Error> {
-    let Some(limit) = limit else { return Ok(answer) };
-    let subject: Subject = api.read(&answer)?;
+) -> Result<ApiResponse, Error> {
+    let Some(limit) = limit else { return Ok(response) };
+    let subject: Subject = api.read(&response)?;
     wait(api, kind, &subject, goal, limit).await?;
     api.send(&Call::get(&[kind.path, &subject.id])).await
 }
 
-/// Waits until `subject` has reached the goal.
+/// Waits until `subject` reaches the goal.
 pub(crate) async fn wait(
     api: &Api,
     kind: &Kind<'_>,
@@ -65,26 +65,26 @@ pub(crate) async fn wait(
     goal: Goal,
     limit: Duration,
 ) -> Result<(), Error> {
-    let label = format!("{} {}", kind.word, subject.label());
+    let label = format!("{} {}", kind.noun, subject.label());
     let progress = match kind.parts {
-        Some(_) => Progress::of_percent(&label),
+        Some(_) => Progress::with_percent(&label),
         None => Progress::new(&label),
     };
     let (state, parts) = (State::default(), BTreeMap::new());
     let mut watch = Watch { api, kind, subject, goal, state, parts, count: 0, progress };
-    let outcome = timeout(limit, watch.run_and_ask_why()).await;
+    let outcome = timeout(limit, watch.run_and_fetch_failure()).await;
     let state = std::mem::take(&mut watch.state);
     drop(watch);
     match outcome {
         Ok(Ok(Verdict::Reached)) => Ok(()),
         Ok(Ok(_)) => Err(report::failure(kind, subject, &state)),
         Ok(Err(error)) => {
-            let what = format!("{label} can't be followed any more: {}", error.what());
-            Err(Error::failed_but(what, report::goes_on(kind, subject, &state)))
+            let message = format!("waiting for {label} failed: {}", error.message());
+            Err(Error::failed_with_hint(message, report::continues(kind, subject, &state)))
         }
         Err(_) => {
-            let what = report::still(&label, &state, limit);
-            Err(Error::failed_but(what, report::goes_on(kind, subject, &state)))
+            let message = report::timed_out(&label, &state, limit);
+            Err(Error::failed_with_hint(message, report::continues(kind, subject, &state)))
         }
     }
 }
@@ -95,21 +95,21 @@ struct Watch<'a> {
     subject: &'a Subject,
     goal: Goal,
     state: State,
-    /// The resources of an environment, by name.
+    /// Resources of an environment, by name.
     parts: BTreeMap<String, ResourceState>,
-    /// How many there were at first.
+    /// Initial number of resources.
     count: usize,
     progress: Progress,
 }
 
 impl Watch<'_> {
-    /// The same as `run`; after a failure it also learns what only an answer tells of the parts.
-    async fn run_and_ask_why(&mut self) -> Result<Verdict, Error> {
+    /// Like `run`; after a failure, also fetches the state of the parts, which events omit.
+    async fn run_and_fetch_failure(&mut self) -> Result<Verdict, Error> {
         let verdict = self.run().await?;
         let has_parts = self.kind.parts.is_some() || self.state.replicas.is_some();
         if verdict == Verdict::Failed
             && has_parts
-            && let Ok(state) = self.look().await
+            && let Ok(state) = self.fetch().await
             && state.status == self.state.status
         {
             self.state = state;
@@ -125,16 +125,15 @@ impl Watch<'_> {
             Some(kind) => Some(Follow::open(self.api, events(kind)).await?),
             None => None,
         };
-        // The streams carry what happens from now on; what happened before they were open, one
-        // look shows. In this order nothing is missed.
-        let state = self.look().await?;
+        // Fetches the state after opening the streams, so that no change is missed.
+        let state = self.fetch().await?;
         self.count = state.resources.len();
         self.parts = state.resources.iter().map(|part| (part.name.clone(), part.clone())).collect();
-        let mut verdict = self.enter(state);
+        let mut verdict = self.update(state);
         loop {
-            if verdict == Verdict::Look {
-                let state = self.look().await?;
-                verdict = self.enter(state);
+            if verdict == Verdict::Fetch {
+                let state = self.fetch().await?;
+                verdict = self.update(state);
             }
             if matches!(verdict, Verdict::Reached | Verdict::Failed) {
                 return Ok(verdict);
@@ -143,39 +142,39 @@ impl Watch<'_> {
                 message = own.next() => message?,
                 message = next(&mut parts) => message?,
             };
-            verdict = self.hear(&message.data);
+            verdict = self.receive(&message.data);
         }
     }
 
-    async fn look(&self) -> Result<State, Error> {
+    async fn fetch(&self) -> Result<State, Error> {
         match self.api.send(&Call::get(&[self.kind.path, &self.subject.id])).await {
-            Ok(answer) => self.api.read(&answer),
-            Err(error) if error.status() == Some(404) => Ok(State::new(self.kind.gone)),
+            Ok(response) => self.api.read(&response),
+            Err(error) if error.status() == Some(404) => Ok(State::new(self.kind.deleted)),
             Err(error) => Err(error),
         }
     }
 
-    /// Takes an event in; one that is not understood changes nothing.
-    fn hear(&mut self, data: &str) -> Verdict {
+    /// Processes an event; ignores invalid ones.
+    fn receive(&mut self, data: &str) -> Verdict {
         match read_event(self.kind, data) {
-            Some(News::Subject(state)) if !state.is_older_than(&self.state) => self.enter(state),
-            Some(News::Part(part)) if part.environment_id.as_ref() == Some(&self.subject.id) => {
-                self.enter_part(part);
+            Some(Change::Subject(state)) if !state.is_older_than(&self.state) => self.update(state),
+            Some(Change::Part(part)) if part.environment_id.as_ref() == Some(&self.subject.id) => {
+                self.update_part(part);
                 Verdict::NotYet
             }
             _ => Verdict::NotYet,
         }
     }
 
-    fn enter(&mut self, state: State) -> Verdict {
+    fn update(&mut self, state: State) -> Verdict {
         let verdict = self.goal.judge(self.kind, &state);
         self.state = state;
         self.show(&verdict);
         verdict
     }
 
-    /// Shows what happens to a part, if that is news. That one is pending is none.
-    fn enter_part(&mut self, part: ResourceState) {
+    /// Shows changes of a part, except to pending and planning.
+    fn update_part(&mut self, part: ResourceState) {
         let text = report::text(&part.status, &part.status_reason);
         let line = format!("{}: {text}", part.name);
         let is_shown = self.parts.get(&part.name).is_some_and(|before| {
@@ -184,7 +183,7 @@ impl Watch<'_> {
         match part.status.as_str() {
             _ if is_shown => {}
             "pending" | "planning" => {}
-            "applying" | "destroying" => self.progress.doing(&line),
+            "applying" | "destroying" => self.progress.activity(&line),
             _ => self.progress.done(&line),
         }
         self.parts.insert(part.name.clone(), part);
@@ -201,14 +200,15 @@ impl Watch<'_> {
         }
     }
 
-    /// How much is done; while an environment is being destroyed, how much of it is gone.
+    /// Percentage of completed work; during destruction, of destroyed resources.
     fn percent(&self, verdict: &Verdict) -> u64 {
         if *verdict == Verdict::Reached {
             return 100;
         }
         if self.goal == Goal::DESTROYED {
-            let gone = self.parts.values().filter(|part| part.status == self.kind.gone).count();
-            return (gone * 100 / self.count.max(gone).max(1)) as u64;
+            let is_deleted = |part: &&ResourceState| part.status == self.kind.deleted;
+            let deleted = self.parts.values().filter(is_deleted).count();
+            return (deleted * 100 / self.count.max(deleted).max(1)) as u64;
         }
         self.state.progress
     }
@@ -221,26 +221,26 @@ async fn next(stream: &mut Option<Follow<'_>>) -> Result<Message, Error> {
     }
 }
 
-/// What an event is about.
+/// Changed state in an event.
 #[derive(Debug)]
-enum News {
+enum Change {
     Subject(State),
     Part(ResourceState),
 }
 
-fn read_event(kind: &Kind<'_>, data: &str) -> Option<News> {
+fn read_event(kind: &Kind<'_>, data: &str) -> Option<Change> {
     let event: Event = serde_json::from_str(data).ok()?;
     if Some(event.kind.as_str()) == kind.parts {
-        return serde_json::from_value(event.data).ok().map(News::Part);
+        return serde_json::from_value(event.data).ok().map(Change::Part);
     }
     if event.kind != kind.event {
         return None;
     }
-    // `deployment.deleted` is the end; all others carry the subject.
+    // `*.deleted` is the last event; all others carry the subject.
     if event.change.ends_with(".deleted") {
-        return Some(News::Subject(State::new(kind.gone)));
+        return Some(Change::Subject(State::new(kind.deleted)));
     }
-    serde_json::from_value(event.data).ok().map(News::Subject)
+    serde_json::from_value(event.data).ok().map(Change::Subject)
 }
 
 #[cfg(test)]
@@ -280,7 +280,7 @@ mod tests {
             (&CLUSTER, "nonsense".into(), None),
         ] {
             let text = match read_event(kind, &event) {
-                Some(News::Subject(state)) => Some(report::text(&state.status, state.reason())),
+                Some(Change::Subject(state)) => Some(report::text(&state.status, state.reason())),
                 _ => None,
             };
             assert_eq!(text.as_deref(), want, "{event}");
@@ -292,13 +292,13 @@ mod tests {
         let data = r#"{"id":"r","environment_id":"e","name":"web","status":"applying",
             "status_reason":"","link":null}"#;
         let read = |kind| read_event(kind, &event("resource.applying", data));
-        let Some(News::Part(part)) = read(&ENVIRONMENT) else { panic!() };
+        let Some(Change::Part(part)) = read(&ENVIRONMENT) else { panic!() };
         assert_eq!((part.name.as_str(), part.environment_id.as_deref()), ("web", Some("e")));
         assert!(read(&CLUSTER).is_none());
     }
 
     #[test]
-    fn older_state_is_not_taken_in() {
+    fn older_state_is_recognised() {
         let at = |time: Option<&str>| State {
             updated_at: time.map(|time| time.parse().unwrap()),
             ..State::default()

@@ -1,4 +1,4 @@
-//! The agent's link to a control plane over HTTP: a long poll for what shall be, and reports.
+//! The agent's link to a control plane over HTTP: long polls for desired state, and reports.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,108 +8,112 @@ use model::agent::{Desired, Report};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
-use wire::agent::Wishes;
+use wire::agent::DesiredState;
 
 use super::connection::{Connection, Failure};
 
-/// How long the server may keep us waiting for news, in seconds.
+/// Duration of a long poll, in seconds.
 const WAIT: &str = "30";
-/// How long an answer may take that need not wait for anything.
-const ANSWER_WITHIN: Duration = Duration::from_secs(30);
-/// How long one may take that waits for news.
-const NEWS_WITHIN: Duration = Duration::from_secs(45);
-/// How much is reported in one call, in bytes; half of what a server takes.
+/// Timeout of a request without long poll.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// Timeout of a long poll.
+const POLL_TIMEOUT: Duration = Duration::from_secs(45);
+/// Maximum bytes of reports per request: half of the server's limit.
 const PART_BYTES: usize = 512 * 1024;
-/// How long to pause before asking again a server that did not answer.
-const RETRY: Duration = Duration::from_millis(500);
+/// Pause before retrying a failed request.
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
-/// Speaks for one cluster.
+/// Link of one cluster.
 pub(super) struct HttpLink {
     connection: Arc<Connection>,
-    known: Mutex<Known>,
+    state: Mutex<State>,
 }
 
-/// What the server has told us.
+/// Position in the server's stream of desired state.
 #[derive(Default)]
-struct Known {
-    /// Its name for what it last told.
+struct State {
+    /// Server's cursor of the last received state.
     cursor: String,
-    /// What came with the last news and was not asked for yet.
-    news: Option<Vec<Desired>>,
-    /// Was the connection lost? Then all that shall be is asked for.
+    /// Changes received by the last long poll and not yet fetched by the agent.
+    changes: Option<Vec<Desired>>,
+    /// Whether the connection was lost. If so, the complete desired state is fetched.
     was_lost: bool,
 }
 
 impl HttpLink {
     pub(super) fn new(connection: Arc<Connection>) -> Self {
-        Self { connection, known: Mutex::default() }
+        Self { connection, state: Mutex::default() }
     }
 
-    async fn ask(&self, query: &[(&str, &str)], within: Duration) -> Result<Wishes, Failure> {
-        let answer = self.connection.call(Method::GET, "desired", query, None, within).await?;
-        let read = answer.json().await;
-        read.map_err(|error| Failure::Passing(format!("the answer is not understood: {error}")))
+    async fn fetch(
+        &self,
+        query: &[(&str, &str)],
+        timeout: Duration,
+    ) -> Result<DesiredState, Failure> {
+        let response = self.connection.call(Method::GET, "desired", query, None, timeout).await?;
+        let desired = response.json().await;
+        desired.map_err(|error| Failure::Transient(format!("invalid response: {error}")))
     }
 }
 
-/// Reports in parts that a server takes. What is too long to be told is told without its log.
+/// Splits reports into parts within the server's limit. An oversized report loses its log tail.
 fn parts(reports: &[Report]) -> Vec<Vec<Value>> {
     let mut parts: Vec<Vec<Value>> = Vec::new();
-    let mut room = 0;
+    let mut free_bytes = 0;
     for report in reports {
         let mut value = json!(wire::agent::Report::from(report.clone()));
         if value.to_string().len() > PART_BYTES {
             value["tail"] = json!([]);
         }
         let size = value.to_string().len();
-        if size > room {
+        if size > free_bytes {
             parts.push(Vec::new());
-            room = PART_BYTES;
+            free_bytes = PART_BYTES;
         }
-        room = room.saturating_sub(size);
-        parts.last_mut().expect("there is room only in a part").push(value);
+        free_bytes = free_bytes.saturating_sub(size);
+        parts.last_mut().expect("bytes are free only in a part").push(value);
     }
     parts
 }
 
 impl Link for HttpLink {
     async fn desired(&self, all: bool) -> Result<Vec<Desired>, LinkError> {
-        let mut known = self.known.lock().await;
-        let all = all || known.was_lost;
-        if !all && let Some(news) = known.news.take() {
-            return Ok(news);
+        let mut state = self.state.lock().await;
+        let all = all || state.was_lost;
+        if !all && let Some(changes) = state.changes.take() {
+            return Ok(changes);
         }
         let query = [("all", if all { "true" } else { "false" })];
-        let answer = self.ask(&query, ANSWER_WITHIN).await;
-        let Wishes { items, cursor } = answer.map_err(|failure| {
-            known.was_lost = true;
+        let fetched = self.fetch(&query, REQUEST_TIMEOUT).await;
+        let DesiredState { items, cursor } = fetched.map_err(|failure| {
+            state.was_lost = true;
             LinkError(failure.to_string())
         })?;
-        *known = Known { cursor, ..Known::default() };
+        *state = State { cursor, ..State::default() };
         Ok(items.into_iter().map(Desired::from).collect())
     }
 
     async fn changed(&self) {
         loop {
-            let mut known = self.known.lock().await;
-            let query = [("wait", WAIT), ("seen", known.cursor.as_str())];
-            match self.ask(&query, NEWS_WITHIN).await {
-                Ok(_) if known.was_lost => return,
-                Ok(Wishes { items, .. }) if items.is_empty() => {}
-                Ok(Wishes { items, cursor }) => {
+            let mut state = self.state.lock().await;
+            let query = [("wait", WAIT), ("seen", state.cursor.as_str())];
+            match self.fetch(&query, POLL_TIMEOUT).await {
+                Ok(_) if state.was_lost => return,
+                Ok(DesiredState { items, .. }) if items.is_empty() => {}
+                Ok(DesiredState { items, cursor }) => {
                     let items = items.into_iter().map(Desired::from).collect();
-                    (known.cursor, known.news) = (cursor, Some(items));
+                    (state.cursor, state.changes) = (cursor, Some(items));
                     return;
                 }
                 Err(failure) => {
                     tracing::warn!(
                         server = self.connection.address(),
                         error = %failure,
-                        "the server does not say what is new, trying again"
+                        "polling for desired state failed, retrying"
                     );
-                    known.was_lost = true;
-                    drop(known);
-                    tokio::time::sleep(RETRY).await;
+                    state.was_lost = true;
+                    drop(state);
+                    tokio::time::sleep(RETRY_PAUSE).await;
                     return;
                 }
             }
@@ -117,11 +121,11 @@ impl Link for HttpLink {
     }
 
     async fn report(&self, reports: &[Report]) -> Result<(), LinkError> {
-        // A part that has arrived already may come once more: it says nothing new then.
+        // Reports are idempotent: after an error, parts may be sent again.
         for part in parts(reports) {
             let body = json!({ "reports": part });
             let sent =
-                self.connection.call(Method::POST, "reports", &[], Some(&body), ANSWER_WITHIN);
+                self.connection.call(Method::POST, "reports", &[], Some(&body), REQUEST_TIMEOUT);
             sent.await.map_err(|failure| LinkError(failure.to_string()))?;
         }
         Ok(())
@@ -132,7 +136,7 @@ impl Link for HttpLink {
 mod tests {
     use model::agent::{Observed, ReplicaId};
     use model::deployment::Reason;
-    use model::reason::Coded as _;
+    use model::reason::StatusReason as _;
     use model::{ClusterId, DeploymentId, Xid};
 
     use super::*;
@@ -149,13 +153,13 @@ mod tests {
     }
 
     #[test]
-    fn all_reports_are_told_in_order_and_in_parts() {
+    fn reports_are_split_into_parts_in_order() {
         let reports: Vec<Report> = (0..100).map(|n| report(n, 20_000)).collect();
         let parts = parts(&reports);
         assert!(parts.len() > 3, "{}", parts.len());
         assert!(parts.iter().all(|part| json!(part).to_string().len() < 1024 * 1024));
-        let told: Vec<&Value> = parts.iter().flatten().collect();
-        assert_eq!(told, json!(reports).as_array().unwrap().iter().collect::<Vec<_>>());
+        let sent: Vec<&Value> = parts.iter().flatten().collect();
+        assert_eq!(sent, json!(reports).as_array().unwrap().iter().collect::<Vec<_>>());
         assert_eq!(super::parts(&[]), Vec::<Vec<Value>>::new());
     }
 }

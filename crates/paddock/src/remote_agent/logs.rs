@@ -1,4 +1,4 @@
-//! What the replicas beside this agent say, to who asks for it at the server.
+//! Sends logs of this cluster's replicas to the server on request.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -11,69 +11,70 @@ use model::log::LogLine;
 use reqwest::Method;
 use runtime::LogStream;
 use serde_json::json;
-use wire::agent::{LogAsks, LogPart, LogPartTaken};
+use wire::agent::{LogChunk, LogChunkAck, LogRequests};
 
 use super::connection::{Connection, Failure};
 
-/// How long the server may keep us waiting for a question, in seconds.
+/// Duration of a long poll for log requests, in seconds.
 const WAIT: &str = "30";
-const WITHIN: Duration = Duration::from_secs(45);
-const RETRY: Duration = Duration::from_secs(1);
-/// How often to see whether somebody still listens.
-const STILL_THERE: Duration = Duration::from_secs(5);
-/// How many lines and bytes go in one call.
-const MOST_LINES: usize = 1000;
-const MOST_BYTES: usize = 256 * 1024;
+const TIMEOUT: Duration = Duration::from_secs(45);
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+/// Interval at which a part is sent, even if empty, to learn whether the reader is still connected.
+const KEEP_ALIVE: Duration = Duration::from_secs(5);
+/// Maximum lines and bytes per request.
+const MAX_LINES: usize = 1000;
+const MAX_BYTES: usize = 256 * 1024;
 
-/// Answers questions for ever.
-pub(super) async fn answer_all(connection: Arc<Connection>, runtime: Arc<dyn Runtime>) {
+/// Serves log requests forever.
+pub(super) async fn serve(connection: Arc<Connection>, runtime: Arc<dyn Runtime>) {
     loop {
-        match ask(&connection).await {
-            Ok(asks) => {
-                for ask in asks.items {
-                    let lines = runtime.logs(ask.replica.into(), ask.from, ask.follow);
+        match poll(&connection).await {
+            Ok(requests) => {
+                for request in requests.items {
+                    let lines = runtime.logs(request.replica.into(), request.from, request.follow);
                     let connection = connection.clone();
-                    task::spawn("a log", async move {
-                        if let Err(error) = answer(&connection, ask.id, lines).await {
-                            tracing::debug!(%error, "a log was not told to its end");
+                    task::spawn("log stream", async move {
+                        if let Err(error) = send(&connection, request.id, lines).await {
+                            tracing::debug!(%error, "log stream interrupted");
                         }
                     });
                 }
             }
             Err(error) => {
-                tracing::debug!(%error, "the server does not ask, trying again");
-                tokio::time::sleep(RETRY).await;
+                tracing::debug!(%error, "polling for log requests failed, retrying");
+                tokio::time::sleep(RETRY_PAUSE).await;
             }
         }
     }
 }
 
-async fn ask(connection: &Connection) -> Result<LogAsks, Failure> {
-    let answer = connection.call(Method::GET, "logs", &[("wait", WAIT)], None, WITHIN).await?;
-    let read = answer.json().await;
-    read.map_err(|error| Failure::Passing(format!("the answer is not understood: {error}")))
+async fn poll(connection: &Connection) -> Result<LogRequests, Failure> {
+    let response = connection.call(Method::GET, "logs", &[("wait", WAIT)], None, TIMEOUT).await?;
+    let requests = response.json().await;
+    requests.map_err(|error| Failure::Transient(format!("invalid response: {error}")))
 }
 
-/// Tells lines as they come, until there are no more or nobody listens.
-async fn answer(connection: &Connection, id: u32, mut lines: LogStream) -> Result<(), Failure> {
+/// Sends lines as they arrive, until the log ends or the reader disconnects.
+async fn send(connection: &Connection, id: u32, mut lines: LogStream) -> Result<(), Failure> {
     let mut part = Vec::new();
     loop {
-        let is_end = tokio::time::timeout(STILL_THERE, gather(&mut lines, &mut part)).await;
+        let is_end = tokio::time::timeout(KEEP_ALIVE, gather(&mut lines, &mut part)).await;
         let end = is_end == Ok(true);
-        let body = json!(LogPart { id, lines: std::mem::take(&mut part), end });
-        let sent = connection.call(Method::POST, "logs", &[], Some(&body), WITHIN).await?;
-        let taken: LogPartTaken =
-            sent.json().await.map_err(|error| Failure::Passing(error.to_string()))?;
+        let body = json!(LogChunk { id, lines: std::mem::take(&mut part), end });
+        let sent = connection.call(Method::POST, "logs", &[], Some(&body), TIMEOUT).await?;
+        let taken: LogChunkAck =
+            sent.json().await.map_err(|error| Failure::Transient(error.to_string()))?;
         if end || !taken.go_on {
             return Ok(());
         }
     }
 }
 
-/// Gathers what is there; whether that was all. What was gathered stays when it is cut short.
+/// Collects available lines and returns whether the log has ended. Cancel-safe: lines stay in
+/// `part`.
 async fn gather(lines: &mut LogStream, part: &mut Vec<LogLine>) -> bool {
-    let mut room = MOST_BYTES;
-    while part.len() < MOST_LINES {
+    let mut free_bytes = MAX_BYTES;
+    while part.len() < MAX_LINES {
         let next = if part.is_empty() {
             lines.next().await
         } else {
@@ -83,8 +84,8 @@ async fn gather(lines: &mut LogStream, part: &mut Vec<LogLine>) -> bool {
         let Some(line) = next else { return true };
         let size = line.text.len();
         part.push(line);
-        match room.checked_sub(size) {
-            Some(left) => room = left,
+        match free_bytes.checked_sub(size) {
+            Some(left) => free_bytes = left,
             None => return false,
         }
     }

@@ -1,34 +1,34 @@
-//! Executors of resources in external systems, from the settings.
+//! Builds executors for resources in external systems.
 
 use std::sync::Arc;
 
-use adapters::calls::Calls;
 use adapters::consul::{self, Consul};
 use adapters::guard::Guarded;
+use adapters::http_calls::HttpCalls;
 use adapters::probe::HttpProbe;
-use adapters::terraform::{self, Modules, Runner};
-use adapters::vault::{self, Secrets};
+use adapters::terraform::{self, Runner, TerraformExecutor};
+use adapters::vault::{self, VaultSecrets};
 use adapters::web;
 use anyhow::Context;
 use base::{Entropy as _, OsEntropy, task};
 use model::template::Executor;
-use port::{Probe, Watched};
+use port::{Monitored, Probe};
 use store::Db;
 
-use super::outside::guard;
+use super::external::guard;
 use crate::settings::Settings;
 
-/// One executor, and what it carries out.
+/// An executor and its implementation.
 type Set = (Executor, Arc<dyn port::Operation>);
 
-/// Executors in external systems, as far as they are set up.
+/// Configured executors.
 pub(super) struct Built {
     pub(super) external: Vec<Set>,
     pub(super) calls: Arc<dyn port::Operation>,
     pub(super) probe: Arc<dyn Probe>,
 }
 
-/// The setting that an executor lacks on this server.
+/// Error message for an executor that is not configured on this server.
 pub(super) fn missing(executor: Executor) -> String {
     let setting = match executor {
         Executor::Terraform => "install terraform or tofu, or set --terraform-program",
@@ -39,14 +39,14 @@ pub(super) fn missing(executor: Executor) -> String {
     format!("Executor {executor} is not configured: {setting}, then restart the server.")
 }
 
-/// Builds them; those with a guard are added to `watched`.
+/// Builds the configured executors and adds their guards to `watched`.
 pub(super) fn build(
     settings: &Settings,
     db: &Db,
-    watched: &mut Vec<Arc<dyn Watched>>,
+    watched: &mut Vec<Arc<dyn Monitored>>,
 ) -> anyhow::Result<Built> {
-    let reach = web::Options { allow_private: settings.outside.allow_private };
-    let (calls, probe) = (Arc::new(Calls::new(reach)?), Arc::new(HttpProbe::new(reach)?));
+    let reach = web::Options { allow_private: settings.external.allow_private };
+    let (calls, probe) = (Arc::new(HttpCalls::new(reach)?), Arc::new(HttpProbe::new(reach)?));
     let mut external: Vec<Set> = Vec::new();
     external.extend(terraform(settings));
     external.extend(consul(settings, watched)?);
@@ -55,16 +55,19 @@ pub(super) fn build(
 }
 
 fn terraform(settings: &Settings) -> Option<Set> {
-    let set = &settings.outside.terraform;
+    let set = &settings.external.terraform;
     let work = set.work.clone().unwrap_or_else(|| settings.data_dir.join("terraform"));
     let mut options =
         terraform::Options::without_modules(set.program.as_ref()?, work.join("templates"));
-    options.pass.clone_from(&set.pass);
-    Some((Executor::Terraform, Arc::new(Modules::new(Runner::new(options)))))
+    options.inherited_env.clone_from(&set.pass);
+    Some((Executor::Terraform, Arc::new(TerraformExecutor::new(Runner::new(options)))))
 }
 
-fn consul(settings: &Settings, watched: &mut Vec<Arc<dyn Watched>>) -> anyhow::Result<Option<Set>> {
-    let Some(set) = &settings.outside.consul else { return Ok(None) };
+fn consul(
+    settings: &Settings,
+    watched: &mut Vec<Arc<dyn Monitored>>,
+) -> anyhow::Result<Option<Set>> {
+    let Some(set) = &settings.external.consul else { return Ok(None) };
     let (token, datacenter) = (set.token.clone(), set.datacenter.clone());
     let options = consul::Options { token, datacenter, ..consul::Options::new(&set.addr) };
     let consul = Consul::new(options).context("--consul-addr")?;
@@ -75,16 +78,16 @@ fn consul(settings: &Settings, watched: &mut Vec<Arc<dyn Watched>>) -> anyhow::R
 fn vault(
     settings: &Settings,
     db: &Db,
-    watched: &mut Vec<Arc<dyn Watched>>,
+    watched: &mut Vec<Arc<dyn Monitored>>,
 ) -> anyhow::Result<Option<Set>> {
-    let Some(set) = &settings.outside.vault else { return Ok(None) };
+    let Some(set) = &settings.external.vault else { return Ok(None) };
     let fill = Arc::new(|buffer: &mut [u8]| OsEntropy.fill(buffer));
     let (db, namespace) = (db.clone(), set.namespace.clone());
     let options = vault::Options::new(&set.addr, set.sign_in.clone());
     let options = vault::Options { namespace, ..options };
-    let secrets = Secrets::new(options, fill, Arc::new(move || db.now()));
+    let secrets = VaultSecrets::new(options, fill, Arc::new(move || db.now()));
     let secrets = secrets.context("--vault-addr")?;
-    // It ends with the process: a token that is not renewed expires by itself.
+    // Never stopped explicitly: the token expires when the process ends.
     task::spawn("Vault token renewal", secrets.renewal().run());
     let secrets = Guarded::new(secrets, guard("Vault's secrets", watched));
     Ok(Some((Executor::VaultSecret, Arc::new(secrets))))

@@ -1,4 +1,4 @@
-//! What the API asks of foreign systems: who a token belongs to, and the metrics of instances.
+//! Adapts external systems to the API: OIDC token verification and instance metrics.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -8,43 +8,43 @@ use adapters::guard::{self, Guard};
 use adapters::oidc::{self, Verifier};
 use adapters::prometheus::{self, Prometheus};
 use anyhow::Context;
-use api::SignIn;
-use api::metrics_backend::{Backend, MetricsBackend, Series, Wanted};
-use api::oidc::{Claims, Denied, Oidc, Verify};
+use api::SsoEndpoints;
+use api::metrics_backend::{Backend, MetricsBackend, Series, SeriesQuery};
+use api::oidc::{Claims, Oidc, TokenRejection, Verify};
 use base::{OsEntropy, entropy};
 use futures_util::future::BoxFuture;
-use port::{Fault, Watched};
+use port::{Fault, Monitored};
 use store::Db;
 
-use crate::settings::outside;
+use crate::settings::external;
 
-/// Whose tokens are taken, if somebody's are.
-pub(super) fn tokens(set: Option<&outside::Oidc>, db: &Db) -> anyhow::Result<Oidc> {
+/// Builds the verifier of OIDC tokens, if an issuer is configured.
+pub(super) fn oidc(set: Option<&external::Oidc>, db: &Db) -> anyhow::Result<Oidc> {
     let Some(set) = set else { return Ok(Oidc::default()) };
     let audience = set.audience.clone();
     let options = oidc::Options { audience, ..oidc::Options::new(&set.issuer) };
     let verifier = Verifier::new(options).context("--oidc-issuer")?;
-    Ok(Oidc(Some(Arc::new(Tokens { verifier, db: db.clone() }))))
+    Ok(Oidc(Some(Arc::new(TokenVerifier { verifier, db: db.clone() }))))
 }
 
-/// Where clients of instances sign in, if that is known.
-pub(super) fn sign_in(set: Option<&outside::Sso>) -> Option<SignIn> {
-    let Some(outside::Sso::Keycloak { url, realm, .. }) = set else { return None };
+/// OIDC endpoints for SSO clients of instances, if Keycloak is configured.
+pub(super) fn sso_endpoints(set: Option<&external::Sso>) -> Option<SsoEndpoints> {
+    let Some(external::Sso::Keycloak { url, realm, .. }) = set else { return None };
     let issuer = format!("{url}/realms/{realm}");
-    Some(SignIn {
+    Some(SsoEndpoints {
         token_url: format!("{issuer}/protocol/openid-connect/token"),
         jwks_url: format!("{issuer}/protocol/openid-connect/certs"),
         issuer,
     })
 }
 
-struct Tokens {
+struct TokenVerifier {
     verifier: Verifier,
     db: Db,
 }
 
-impl Verify for Tokens {
-    fn verify<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Claims, Denied>> {
+impl Verify for TokenVerifier {
+    fn verify<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Claims, TokenRejection>> {
         Box::pin(async move {
             let claims = self.verifier.verify(token, self.db.now()).await.map_err(denied)?;
             Ok(Claims {
@@ -63,30 +63,32 @@ impl Verify for Tokens {
     }
 }
 
-fn denied(denied: oidc::Denied) -> Denied {
+fn denied(denied: oidc::Denied) -> TokenRejection {
     match denied {
-        oidc::Denied::Unavailable(reason) => Denied::Unavailable(reason),
-        oidc::Denied::Invalid(reason) | oidc::Denied::Foreign(reason) => Denied::Invalid(reason),
+        oidc::Denied::Unavailable(reason) => TokenRejection::Unavailable(reason),
+        oidc::Denied::Invalid(reason) | oidc::Denied::UnknownIssuer(reason) => {
+            TokenRejection::Invalid(reason)
+        }
     }
 }
 
-/// The Prometheus that knows the metrics of instances, if one is set.
+/// Builds the Prometheus backend for instance metrics, if configured.
 pub(super) fn metrics(
     url: Option<&str>,
     db: &Db,
-    watched: &mut Vec<Arc<dyn Watched>>,
+    watched: &mut Vec<Arc<dyn Monitored>>,
 ) -> anyhow::Result<MetricsBackend> {
     let Some(url) = url else { return Ok(MetricsBackend::default()) };
     let options = prometheus::Options {
         url: url.to_owned(),
         token: None,
         timeout: Duration::from_secs(10),
-        most_bytes: 16 << 20,
+        max_response_bytes: 16 << 20,
     };
     let prometheus = Prometheus::new(options).context("--metrics-url")?;
-    // Somebody waits for the answer: no second try.
+    // No retries: an API client is waiting for the response.
     let once = guard::Options { attempts: 1, ..guard::Options::default() };
-    let guard = Arc::new(Guard::new("Prometheus", once, || entropy::noise(&OsEntropy)));
+    let guard = Arc::new(Guard::new("Prometheus", once, || entropy::random_u64(&OsEntropy)));
     watched.push(guard.clone());
     Ok(MetricsBackend(Some(Arc::new(Metrics { prometheus, guard, db: db.clone() }))))
 }
@@ -98,18 +100,21 @@ struct Metrics {
 }
 
 impl Backend for Metrics {
-    fn series<'a>(&'a self, wanted: &'a Wanted) -> BoxFuture<'a, Result<Vec<Series>, String>> {
+    fn series<'a>(
+        &'a self,
+        request: &'a SeriesQuery,
+    ) -> BoxFuture<'a, Result<Vec<Series>, String>> {
         Box::pin(async move {
-            let found = self.guard.call(|| self.ask(wanted)).await;
-            found.map_err(|fault| fault.to_string())
+            let series = self.guard.call(|| self.query(request)).await;
+            series.map_err(|fault| fault.to_string())
         })
     }
 }
 
 impl Metrics {
-    async fn ask(&self, wanted: &Wanted) -> Result<Vec<Series>, Fault> {
-        let expression = selector(wanted);
-        let Some(range) = &wanted.range else {
+    async fn query(&self, request: &SeriesQuery) -> Result<Vec<Series>, Fault> {
+        let expression = selector(request);
+        let Some(range) = &request.range else {
             let samples = self.prometheus.query(&expression, self.db.now()).await?;
             let series = samples.into_iter().map(|sample| Series {
                 labels: sample.labels,
@@ -127,13 +132,13 @@ impl Metrics {
     }
 }
 
-/// The series of one namespace, as Prometheus is asked for them.
-fn selector(wanted: &Wanted) -> String {
-    let mut selector = format!("{{namespace={}", quoted(&wanted.namespace));
-    if !wanted.names.is_empty() {
-        // Names are plain words; what is not one can't be a name and matches nothing.
+/// PromQL selector for the series of one namespace.
+fn selector(request: &SeriesQuery) -> String {
+    let mut selector = format!("{{namespace={}", quoted(&request.namespace));
+    if !request.names.is_empty() {
+        // Drops invalid metric names: they match nothing and could inject PromQL.
         let plain = |name: &&String| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        let names: Vec<&str> = wanted.names.iter().filter(plain).map(String::as_str).collect();
+        let names: Vec<&str> = request.names.iter().filter(plain).map(String::as_str).collect();
         let _ = write!(selector, ",__name__=~{}", quoted(&names.join("|")));
     }
     selector.push('}');
@@ -149,15 +154,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_selector_says_nothing_that_it_should_not() {
-        let wanted = |names: &[&str]| Wanted {
+    fn selector_escapes_untrusted_names() {
+        let request = |names: &[&str]| SeriesQuery {
             namespace: "kafka-1\"} or {a=\"".into(),
             names: names.iter().map(|name| (*name).to_owned()).collect(),
             range: None,
         };
-        let all = selector(&wanted(&[]));
+        let all = selector(&request(&[]));
         assert_eq!(all, r#"{namespace="kafka-1\"} or {a=\""}"#);
-        let some = selector(&wanted(&["up", ".*", "a_b", "x\"y"]));
+        let some = selector(&request(&["up", ".*", "a_b", "x\"y"]));
         assert!(some.ends_with(r#",__name__=~"up|a_b"}"#), "{some}");
     }
 }

@@ -10,7 +10,7 @@ use crate::settings::LogFormat;
 /// Starts logging to standard error.
 pub(crate) fn start_logging(log: &str, format: LogFormat) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(log)
-        .with_context(|| format!("--log: {log:?} is no log filter, such as info"))?;
+        .with_context(|| format!("--log: {log:?} is not a log filter, such as info"))?;
     let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let started = match format {
         LogFormat::Text => {
@@ -19,5 +19,5 @@ pub(crate) fn start_logging(log: &str, format: LogFormat) -> anyhow::Result<()> 
         }
         LogFormat::Json => logs.json().flatten_event(true).try_init(),
     };
-    started.map_err(|error| anyhow::anyhow!("logging can't start: {error}"))
+    started.map_err(|error| anyhow::anyhow!("cannot start logging: {error}"))
 }

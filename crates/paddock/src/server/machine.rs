@@ -1,8 +1,8 @@
-//! What this machine has.
+//! Detects the capacity of this machine.
 
 use model::{Quantity, Resources};
 
-/// Its processors and its memory in bytes.
+/// Number of CPUs and memory in bytes.
 pub(crate) fn capacity() -> Resources {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let mut capacity = Resources::default();
@@ -25,14 +25,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_read_from_the_kernels_own_words() {
+    fn total_memory_is_parsed_from_meminfo() {
         let text = "MemTotal:       24689764 kB\nMemFree:        100 kB\n";
         assert_eq!(total_memory(text), Some(24_689_764 * 1024));
         assert_eq!(total_memory("nothing of the kind"), None);
     }
 
     #[test]
-    fn this_machine_has_something() {
+    fn capacity_includes_at_least_one_cpu() {
         assert!(capacity().get("cpu") >= Quantity::whole(1));
     }
 }

@@ -1,4 +1,4 @@
-//! Who makes clusters, as far as they are set up.
+//! Builds the configured cluster providers.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,23 +8,28 @@ use adapters::terraform;
 use base::{OsEntropy, entropy};
 use engine::cluster::Providers;
 use model::cluster::Provider;
-use port::Seal;
+use port::Encryption;
 
 use crate::settings::Settings;
 
-/// Puts them together; nobody if agents would not know where this server is, or what they are.
-pub(super) fn build(settings: &Settings, seal: Arc<dyn Seal>, holder: String) -> Option<Providers> {
-    let agents = settings.outside.agents.as_ref()?;
+/// Returns `None` if the image or the server URL of installed agents is not configured.
+pub(super) fn build(
+    settings: &Settings,
+    seal: Arc<dyn Encryption>,
+    holder: String,
+) -> Option<Providers> {
+    let agents = settings.external.agents.as_ref()?;
     let kubernetes: Arc<dyn port::Operation> =
-        Arc::new(Kubernetes::new(Kubernetes::options(), || entropy::noise(&OsEntropy)));
+        Arc::new(Kubernetes::new(Kubernetes::options(), || entropy::random_u64(&OsEntropy)));
     let mut all = vec![(Provider::Kubernetes, kubernetes.clone())];
-    let set = &settings.outside.terraform;
+    let set = &settings.external.terraform;
     if let Some(modules) = &set.modules {
         let work = set.work.clone().unwrap_or_else(|| settings.data_dir.join("terraform"));
         let program = set.program.as_deref().unwrap_or(Path::new("terraform"));
         let mut options = terraform::Options::new(program, modules, work);
-        options.pass.clone_from(&set.pass);
-        let terraform = terraform::Terraform::new(terraform::Runner::new(options), kubernetes);
+        options.inherited_env.clone_from(&set.pass);
+        let terraform =
+            terraform::TerraformProvider::new(terraform::Runner::new(options), kubernetes);
         all.push((Provider::Terraform, Arc::new(terraform)));
     }
     let (server, image) = (agents.server.clone(), agents.image.clone());

@@ -1,4 +1,4 @@
-//! Agents as processes of their own, against a server that is one: they come, are lost, and return.
+//! Agent processes against a server process: loss, reconnection and token rotation.
 
 use std::fs::{self, File};
 use std::net::TcpListener;
@@ -11,30 +11,30 @@ use base::{OsEntropy, SystemClock};
 use serde_json::{Value, json};
 use store::{Db, Durability};
 use tempfile::TempDir;
-use testing::{Client, Engine, check_books, on_both_engines};
+use testing::{Client, Engine, check_ledgers, on_both_engines};
 
 use super::process::{self, BINARY, Outcome, PASSWORD, Server, Setup, bare};
 
 const CAVEAT: &str = "this is the last known status.";
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// An agent that ends with the test.
+/// An agent process, killed on drop.
 struct Agent {
     child: Child,
-    place: TempDir,
+    dir: TempDir,
     server: String,
 }
 
 impl Agent {
     fn start(server: &str, token: &str) -> Self {
-        let place = tempfile::tempdir().unwrap();
-        fs::write(place.path().join("token"), token).unwrap();
-        let child = spawn(&place, server);
-        Self { child, place, server: server.into() }
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("token"), token).unwrap();
+        let child = spawn(&dir, server);
+        Self { child, dir, server: server.into() }
     }
 
-    fn again(&mut self) {
-        self.child = spawn(&self.place, &self.server);
+    fn restart(&mut self) {
+        self.child = spawn(&self.dir, &self.server);
     }
 
     fn signal(&self, name: &str) {
@@ -42,25 +42,25 @@ impl Agent {
         assert!(Command::new("sh").args(["-c", &line]).status().unwrap().success());
     }
 
-    /// Ends it as a power cut would.
+    /// Kills the agent with SIGKILL.
     fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    fn ended(&mut self) -> ExitStatus {
+    fn wait_for_exit(&mut self) -> ExitStatus {
         let started = base::monotonic();
-        while started.elapsed() < PATIENCE {
+        while started.elapsed() < TIMEOUT {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;
             }
             thread::sleep(Duration::from_millis(5));
         }
-        panic!("it runs on: {}", self.stderr());
+        panic!("agent still running: {}", self.stderr());
     }
 
     fn stderr(&self) -> String {
-        fs::read_to_string(self.place.path().join("stderr")).unwrap()
+        fs::read_to_string(self.dir.path().join("stderr")).unwrap()
     }
 }
 
@@ -71,19 +71,19 @@ impl Drop for Agent {
     }
 }
 
-fn command(place: &TempDir, server: &str) -> Command {
+fn command(dir: &TempDir, server: &str) -> Command {
     let mut command = bare(BINARY);
     command.args(["agent", "--server", server, "--runtime", "simulated"]);
-    command.args(["--capacity", "cpu=4"]).current_dir(place.path());
+    command.args(["--capacity", "cpu=4"]).current_dir(dir.path());
     command
 }
 
-fn spawn(place: &TempDir, server: &str) -> Child {
-    let err = File::create(place.path().join("stderr")).unwrap();
-    command(place, server).args(["--token-file", "token"]).stderr(err).spawn().unwrap()
+fn spawn(dir: &TempDir, server: &str) -> Child {
+    let err = File::create(dir.path().join("stderr")).unwrap();
+    command(dir, server).args(["--token-file", "token"]).stderr(err).spawn().unwrap()
 }
 
-/// A server whose own machine is no cluster, and an owner who speaks HTTP.
+/// A server without local agent, and an organization.
 struct World {
     server: Server,
     engine: Engine,
@@ -98,7 +98,7 @@ impl World {
             Engine::Sqlite => None,
             Engine::Postgres => Some(testing::create_postgres().await),
         };
-        // The same port after a restart: its agents look for it there.
+        // A fixed port, so that agents find the server after a restart.
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut setup = Setup::new()
             .arg("--listen", &format!("127.0.0.1:{port}"))
@@ -116,14 +116,14 @@ impl World {
 
     fn token(&self, cluster: &str) -> String {
         let outcome = self.cli.run(&format!("cluster token {cluster}")).succeeds();
-        let said = outcome.remarks(&["paddock agent --server ", "--token-file"]).stdout;
-        said.trim().to_owned()
+        let stdout = outcome.notes(&["paddock agent --server ", "--token-file"]).stdout;
+        stdout.trim().to_owned()
     }
 
-    /// A cluster, not ready yet, and its token.
+    /// A cluster without agent, and its token.
     fn cluster(&self, name: &str) -> (String, String) {
-        let made = self.cli.json(&format!("cluster create {name} --provider agent"));
-        (made["id"].as_str().unwrap().to_owned(), self.token(name))
+        let created = self.cli.json(&format!("cluster create {name} --provider agent"));
+        (created["id"].as_str().unwrap().to_owned(), self.token(name))
     }
 
     /// A ready cluster of 4 cpu with an agent.
@@ -139,28 +139,28 @@ impl World {
         self.ann.post("/api/v1/deployments", body).await.text("id")
     }
 
-    async fn until(&self, path: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+    async fn until(&self, path: &str, condition: impl Fn(&Value) -> bool) -> Value {
         let (started, mut last) = (base::monotonic(), Value::Null);
-        while started.elapsed() < PATIENCE {
+        while started.elapsed() < TIMEOUT {
             last = self.ann.get(&format!("/api/v1/{path}")).await.json;
-            if is_so(&last) {
+            if condition(&last) {
                 return last;
             }
             tokio::time::sleep(Duration::from_millis(25)).await;
         }
-        panic!("{path} does not become so: {last:#}");
+        panic!("{path}: condition not reached: {last:#}");
     }
 
     async fn until_on(&self, deployment: &str, cluster: &str) {
         let path = format!("deployments/{deployment}");
-        let is_so = |now: &Value| now["status"] == "running" && now["cluster_id"] == cluster;
-        self.until(&path, is_so).await;
+        let is_running = |now: &Value| now["status"] == "running" && now["cluster_id"] == cluster;
+        self.until(&path, is_running).await;
     }
 
-    /// Stops the server; its books must be right.
+    /// Stops the server and checks the capacity ledger.
     async fn close(mut self) {
         self.server.terminate();
-        assert!(self.server.ended(PATIENCE).success());
+        assert!(self.server.wait_for_exit(TIMEOUT).success());
         let (clock, entropy) = (Arc::new(SystemClock), Arc::new(OsEntropy));
         let db = match self.engine {
             Engine::Sqlite => {
@@ -171,12 +171,12 @@ impl World {
                 Db::open_postgres(self.database.as_ref().unwrap(), clock, entropy).await
             }
         };
-        check_books(&db.unwrap()).await;
+        check_ledgers(&db.unwrap()).await;
     }
 }
 
 on_both_engines! {
-    async fn what_a_dead_agent_ran_goes_on_elsewhere_and_only_there(engine: Engine) {
+    async fn replicas_of_a_dead_agent_are_rescheduled_exactly_once(engine: Engine) {
         let world = World::new(engine).await;
         let (far, mut agent) = world.hosted("far").await;
         let deployment = world.deploy(3).await;
@@ -188,7 +188,7 @@ on_both_engines! {
         let reason = lost["status_reason"].as_str().unwrap();
         assert!(reason.contains("No heartbeat from the agent since"), "{reason}");
         world.until_on(&deployment, &near).await;
-        // Until it went, it said what was last known of it, and that this was all.
+        // Before rescheduling, the deployment shows its last known status with a caveat.
         let history = world.ann.get(&format!("/api/v1/deployments/{deployment}/history")).await;
         let history = history.expect(200)["items"].as_array().unwrap().clone();
         let doubted = history.iter().find(|event| event["type"] == "deployment.doubted").unwrap();
@@ -197,17 +197,17 @@ on_both_engines! {
         let lost = world.until(&far_path, |now| now["status"] == "unreachable").await;
         assert_eq!(lost["capacity"]["cpu"]["used"], 3, "it may still run there");
 
-        agent.again();
+        agent.restart();
         world.until(&far_path, |now| now["status"] == "ready").await;
         world.until(&far_path, |now| now["capacity"]["cpu"]["used"] == 0).await;
         world.until_on(&deployment, &near).await;
-        // The cluster can be used as before.
+        // The cluster accepts replicas again.
         let next = world.deploy(4).await;
         world.until_on(&next, &far).await;
         world.close().await;
     }
 
-    async fn an_agent_that_was_cut_off_is_told_to_end_what_it_still_runs(engine: Engine) {
+    async fn reconnected_agent_stops_rescheduled_replicas(engine: Engine) {
         let world = World::new(engine).await;
         let (far, agent) = world.hosted("far").await;
         let deployment = world.deploy(3).await;
@@ -223,22 +223,22 @@ on_both_engines! {
         world.close().await;
     }
 
-    async fn an_agent_outlives_its_server_and_its_token(engine: Engine) {
+    async fn agent_survives_server_restart_and_token_rotation(engine: Engine) {
         let mut world = World::new(engine).await;
         let (far, mut agent) = world.hosted("far").await;
         let first = world.deploy(1).await;
         world.until_on(&first, &far).await;
         world.server.kill();
         thread::sleep(Duration::from_secs(1));
-        world.server.again();
+        world.server.restart();
         let second = world.deploy(1).await;
         world.until_on(&second, &far).await;
         world.until_on(&first, &far).await;
 
-        let old = fs::read_to_string(agent.place.path().join("token")).unwrap();
+        let old = fs::read_to_string(agent.dir.path().join("token")).unwrap();
         let path = format!("/api/v1/clusters/{far}/token");
         let new = world.ann.post(&path, json!({"overlap_secs": 5})).await.text("token");
-        fs::write(agent.place.path().join("token"), format!("{new}\n")).unwrap();
+        fs::write(agent.dir.path().join("token"), format!("{new}\n")).unwrap();
         let old = world.server.http().with_token(&old);
         while old.get("/api/v1/agent/desired").await.status != 401 {
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -248,8 +248,8 @@ on_both_engines! {
         assert!(!agent.stderr().contains(&new) && !world.server.stderr().contains(&new));
 
         agent.signal("TERM");
-        assert!(agent.ended().success());
-        // What it ran is not reported as ended.
+        assert!(agent.wait_for_exit().success());
+        // Replicas are not reported as ended.
         let still = world.ann.get(&format!("/api/v1/deployments/{first}")).await.expect(200);
         assert_eq!(still["status"], "running");
         world.close().await;
@@ -257,39 +257,39 @@ on_both_engines! {
 }
 
 #[tokio::test]
-async fn an_agent_that_is_refused_says_so_and_ends() {
+async fn rejected_agent_exits_with_an_error() {
     let world = World::new(Engine::Sqlite).await;
     let mut agent = Agent::start(&world.server.address, "not-a-good-token");
-    assert_eq!(agent.ended().code(), Some(1));
-    let said = agent.stderr();
+    assert_eq!(agent.wait_for_exit().code(), Some(1));
+    let stderr = agent.stderr();
     assert!(
-        said.contains("refuses this agent") && said.contains("paddock cluster token"),
-        "{said}"
+        stderr.contains("rejected this agent's token") && stderr.contains("paddock cluster token"),
+        "{stderr}"
     );
-    assert!(!said.contains("not-a-good-token"), "{said}");
-    // A token whose end comes while it runs.
+    assert!(!stderr.contains("not-a-good-token"), "{stderr}");
+    // A token that expires while the agent runs.
     let (id, mut agent) = world.hosted("far").await;
     let path = format!("/api/v1/clusters/{id}/token");
     world.ann.post(&path, json!({"overlap_secs": 0})).await.expect(201);
-    assert_eq!(agent.ended().code(), Some(1));
+    assert_eq!(agent.wait_for_exit().code(), Some(1));
 }
 
 #[test]
-fn a_bad_setting_of_an_agent_is_one_sentence_that_names_it() {
-    let place = tempfile::tempdir().unwrap();
-    fs::write(place.path().join("empty"), "\n").unwrap();
+fn invalid_agent_setting_is_reported_by_name() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("empty"), "\n").unwrap();
     let run = |args: &[&str]| {
-        let mut command = command(&place, "http://127.0.0.1:9");
+        let mut command = command(&dir, "http://127.0.0.1:9");
         Outcome::new(&args.join(" "), command.args(args).output().unwrap())
     };
-    // Everybody on a machine can read command lines.
+    // Command lines are readable by all users of a machine.
     let outcome = run(&["--token", "s3cret"]).fails(2, &["--token"]);
     assert!(!outcome.stderr.contains("s3cret"), "{outcome:?}");
     let outcome = run(&["--token=s3cret"]).fails(2, &["--token"]);
     assert!(!outcome.stderr.contains("s3cret"), "{outcome:?}");
     run(&[]).fails(1, &["no token", "--token-file", "PADDOCK_AGENT_TOKEN"]);
-    run(&["--token-file", "nowhere"]).fails(1, &["--token-file: nowhere can't be read"]);
-    run(&["--token-file", "empty"]).fails(1, &["--token-file: there is no token in empty"]);
+    run(&["--token-file", "nowhere"]).fails(1, &["--token-file: cannot read nowhere"]);
+    run(&["--token-file", "empty"]).fails(1, &["--token-file: empty does not contain a token"]);
     let mut command = bare(BINARY);
     command.args(["agent", "--server", "here"]).env("PADDOCK_AGENT_TOKEN", "x");
     Outcome::new("agent", command.output().unwrap()).fails(1, &["--server: \"here\""]);

@@ -1,4 +1,4 @@
-//! Clusters on the command line: registered, drained, tried again, and made by providers.
+//! `paddock cluster`: register, drain, retry and providers.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ fn with_kubernetes() -> Server {
 }
 
 #[test]
-fn registering_gives_what_the_agent_needs() {
+fn register_prints_agent_credentials() {
     let server = Server::start();
     let ann = server.owner("acme", "ann");
     let own = ann.run("cluster register far --label rack=7").succeeds();
@@ -30,21 +30,21 @@ fn registering_gives_what_the_agent_needs() {
     ann.run(&format!("{line} --machines 3"))
         .succeeds()
         .prints(&["sso-client-id", "sso-secret", "control-plane-url", id])
-        .remarks(&["shown only now"]);
+        .notes(&["shown only once"]);
     let same = ann.run(&format!("{line} --machines 3 --output json"));
     same.fails(1, &["error: "]);
     ann.run("cluster register x --service hippo --ingress-dns a.example --machines 3")
-        .fails(1, &["no kind of service \"hippo\""]);
+        .fails(1, &["service kind \"hippo\" not found"]);
 }
 
 #[test]
-fn draining_empties_a_cluster_and_says_what_stays() {
+fn drain_empties_cluster_and_reports_what_stays() {
     let server = Server::start();
     let ann = server.owner("acme", "ann");
     ann.run("cluster create old --cpu 2 --resource gpu=1 --wait=60").succeeds();
     ann.run("deployment create --name web --cpu 1 --resource gpu=1 --wait=60").succeeds();
     ann.run("cluster drain old --wait=2")
-        .fails(1, &["without capacity elsewhere", "goes on by itself"]);
+        .fails(1, &["without capacity elsewhere", "the operation continues"]);
     ann.run("cluster list").succeeds().prints(&["ready (draining)"]);
     ann.run("cluster create new --cpu 2 --resource gpu=1 --wait=60").succeeds();
     ann.run("cluster drain old --wait=60").succeeds().prints(&["old ", "ready (draining)"]);
@@ -53,11 +53,11 @@ fn draining_empties_a_cluster_and_says_what_stays() {
     let shown = ann.json("cluster show old");
     assert_eq!(shown["draining_at"], serde_json::Value::Null);
     ann.run("cluster delete old --yes --wait=60").succeeds();
-    ann.run("cluster drain nowhere").fails(1, &["there is no cluster \"nowhere\""]);
+    ann.run("cluster drain nowhere").fails(1, &["cluster \"nowhere\" not found"]);
 }
 
 #[test]
-fn a_kubernetes_that_can_not_be_used_fails_with_the_reason_and_can_be_removed() {
+fn unusable_kubernetes_fails_with_reason_and_can_be_deleted() {
     let server = with_kubernetes();
     let ann = server.owner("acme", "ann");
     let file = server.setup.file("kubeconfig");
@@ -67,22 +67,19 @@ fn a_kubernetes_that_can_not_be_used_fails_with_the_reason_and_can_be_removed() 
     };
     ann.run(&format!("{} --wait=60", create("broken"))).fails(
         1,
-        &[
-            "cluster broken failed: Provisioning failed: the kubeconfig can't be used",
-            "cluster retry",
-        ],
+        &["cluster broken failed: Provisioning failed: invalid kubeconfig", "cluster retry"],
     );
-    ann.run("cluster retry broken --wait=60").fails(1, &["the kubeconfig can't be used"]);
+    ann.run("cluster retry broken --wait=60").fails(1, &["invalid kubeconfig"]);
     ann.run("cluster delete broken --yes --wait=60").succeeds();
     ann.run(&format!("{} --namespace Not-One", create("b"))).fails(1, &["--namespace"]);
     ann.run("cluster create c --provider kubernetes --kubeconfig nowhere.yaml")
-        .fails(1, &["nowhere.yaml can't be read"]);
+        .fails(1, &["cannot read nowhere.yaml"]);
     ann.run("cluster create c --provider cloud").fails(2, &["kubernetes", "terraform"]);
     ann.run("cluster create c --provider kubernetes").fails(1, &["platform administrator"]);
     ann.run("cluster create prod --cpu 1 --wait=60").succeeds();
-    ann.run("cluster retry prod").fails(1, &["only one that is failed"]);
+    ann.run("cluster retry prod").fails(1, &["only a failed cluster"]);
 
-    // Nobody answers there.
+    // Nothing listens there.
     let nowhere = "apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: \
         {cluster: a, user: a}}]\nclusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}]\n\
         users: [{name: a, user: {token: s3cret}}]\n";
@@ -95,7 +92,7 @@ fn a_kubernetes_that_can_not_be_used_fails_with_the_reason_and_can_be_removed() 
 }
 
 #[test]
-fn a_server_without_a_provider_says_what_it_lacks() {
+fn missing_provider_settings_are_named() {
     let server = Server::start();
     let ann = server.owner("acme", "ann");
     ann.run("cluster create far --provider terraform --module small")

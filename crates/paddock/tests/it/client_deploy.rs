@@ -1,11 +1,10 @@
-//! `deploy`, `scale`, `explain`, `queue` and nodes, against a real server with simulated
-//! containers.
+//! `deploy`, `scale`, `explain`, `queue` and nodes.
 
 use serde_json::Value;
 
 use super::process::{Client, Server, Setup};
 
-/// Somebody with a cluster of two nodes, `a` in zone x and `b` in zone y.
+/// A client with a cluster of two nodes, `a` in zone x and `b` in zone y.
 fn with_nodes(server: &Server) -> Client {
     let ann = server.owner("acme", "ann");
     ann.run(
@@ -21,13 +20,13 @@ fn count(list: &Value) -> usize {
 }
 
 #[test]
-fn an_image_is_deployed_the_short_way() {
+fn deploy_creates_a_deployment_with_defaults() {
     let server = Server::start();
     let ann = with_nodes(&server);
     ann.run("deploy nginx:1 --name web --cluster duo --port 80 --wait=60")
         .succeeds()
         .prints(&["web", "running", "nginx:1", "127.0.0.1:80"])
-        .remarks(&["deployment web: running"]);
+        .notes(&["deployment web: running"]);
     let web = ann.json("deployment get web");
     assert_eq!(web["resources"]["cpu"], 0.1);
     assert_eq!(web["resources"]["ram"], 64 << 20);
@@ -49,7 +48,7 @@ fn an_image_is_deployed_the_short_way() {
 }
 
 #[test]
-fn a_wait_is_for_all_replicas() {
+fn wait_covers_all_replicas() {
     let server = Setup::new().arg("--simulated-delay-ms", "100").start();
     let ann = with_nodes(&server);
     let line = "deploy nginx:1 --name web --cluster duo --replicas 2 --spread";
@@ -63,7 +62,7 @@ fn a_wait_is_for_all_replicas() {
         .prints(&["SPREAD     yes\n", "\nREPLICA  STATUS   NODE  ENDPOINTS  REASON\n"])
         .prints(&["running  a     -          -\n", "running  b     -          -\n"]);
 
-    // The third has no node left: some run, and yet it is not there.
+    // No node is left for the third replica: the deployment runs but is not complete.
     ann.run("deployment scale web 3 --wait=2").fails(
         1,
         &[
@@ -79,18 +78,22 @@ fn a_wait_is_for_all_replicas() {
 }
 
 #[test]
-fn a_wait_ends_with_the_reason_of_a_failure() {
+fn wait_reports_the_reason_of_a_failure() {
     let server = Setup::new().arg("--simulated-fail", "broken").start();
     let ann = with_nodes(&server);
     ann.run("deploy broken:1 --name web --cluster duo --replicas 2 --restart never --wait=60")
         .fails(
             1,
-            &["error: deployment web failed: ", "told to fail", "hint: \"paddock deployment logs"],
+            &[
+                "error: deployment web failed: ",
+                "is configured to fail",
+                "hint: check the logs: run \"paddock deployment logs",
+            ],
         );
 }
 
 #[test]
-fn a_dry_run_tells_what_would_happen_and_does_nothing() {
+fn dry_run_shows_placement_without_changes() {
     let server = Server::start();
     let ann = with_nodes(&server);
     ann.run("deploy batch:1 --name batch --cluster duo --cpu 2 --wait=60").succeeds();
@@ -100,29 +103,29 @@ fn a_dry_run_tells_what_would_happen_and_does_nothing() {
         .succeeds()
         .prints(&["REPLICA  OUTCOME  CLUSTER  NODE  VICTIMS  WHY\n"])
         .prints(&["0        start    duo      b     -        -\n"])
-        .remarks(&["nothing was done"]);
+        .notes(&["no changes made"]);
     ann.run("deployment create --image nginx:1 --cluster duo --cpu 2 --priority 9 --dry-run")
         .succeeds()
-        .prints(&["0        displace  duo      a     batch/0  -\n"]);
+        .prints(&["0        preempt  duo      a     batch/0  -\n"]);
     ann.run("deploy nginx:1 --cluster duo --cpu 2 --dry-run").succeeds().prints(&[
         "wait",
         "missing on duo/a: 2 cpu",
-        "in the way: batch/0",
+        "blocked by: batch/0",
     ]);
     ann.run("deploy nginx:1 --cluster duo --cpu 64 --dry-run")
         .succeeds()
-        .prints(&["can never start", "even when it is empty"]);
+        .prints(&["unschedulable", "even if empty"]);
     let forecast = ann.json("deploy nginx:1 --cluster duo --cpu 1 --replicas 2 --dry-run");
     assert_eq!(forecast["dry_run"], true);
     assert_eq!(forecast["replicas"].as_array().unwrap().len(), 2);
 
     ann.run("deploy nginx:1 --dry-run --wait").fails(2, &["cannot be used with"]);
-    assert_eq!(ann.json("events"), before, "nothing happened");
+    assert_eq!(ann.json("events"), before, "no events");
     assert_eq!(count(&ann.json("deployment list")), 1);
 }
 
 #[test]
-fn what_waits_is_in_the_queue_and_can_be_explained() {
+fn pending_deployments_are_queued_and_explained() {
     let server = Server::start();
     let ann = with_nodes(&server);
     ann.run("deploy batch:1 --name batch --cluster duo --cpu 2 --run-for 1h --wait=60").succeeds();
@@ -138,33 +141,35 @@ fn what_waits_is_in_the_queue_and_can_be_explained() {
         assert!(line.contains(&format!("  {name} ")) && line.contains("cpu"), "{lines:?}");
     }
     assert_eq!(count(&ann.json("queue")), 3);
-    ann.run("queue --limit 1").succeeds().remarks(&["listed the first 1; for more see --limit"]);
+    ann.run("queue --limit 1").succeeds().notes(&["showing the first 1; use --limit for more"]);
     ann.run("queue --limit 0").fails(2, &["--limit"]);
-    ann.run("queue --cluster nowhere").fails(1, &["there is no cluster \"nowhere\""]);
+    ann.run("queue --cluster nowhere").fails(1, &["cluster \"nowhere\" not found"]);
 
     ann.run("deployment explain low").succeeds().prints(&[
         "DEPLOYMENT  low\n",
         "STATUS      queued\n",
-        "Replica 0 waits: ",
+        "Replica 0: pending, ",
         "position in the queue: 1\n",
         "missing on duo/a: 2 cpu\n",
-        "in the way: batch/0\n",
-        "can start: 20",
+        "blocked by: batch/0\n",
+        "estimated start: 20",
     ]);
     ann.run("deployment explain next").succeeds().prints(&["position in the queue: 2\n"]);
     ann.run("deployment explain huge")
         .succeeds()
-        .prints(&["Replica 0 can never start: ", "cpu, even when it is empty\n"]);
-    ann.run("deployment explain batch").succeeds().prints(&["has its place", "placed on: duo/a\n"]);
+        .prints(&["Replica 0: unschedulable, ", "cpu, even if empty\n"]);
+    ann.run("deployment explain batch")
+        .succeeds()
+        .prints(&["Replica 0: placed.", "placed on: duo/a\n"]);
     let explained = ann.json("deployment explain low");
     assert_eq!(explained["replicas"][0]["verdict"], "not_now");
     assert_eq!(explained["replicas"][0]["position"], 1);
     ann.run("deployment explain nothing")
-        .fails(1, &["no deployment \"nothing\"", "deployment list"]);
+        .fails(1, &["deployment \"nothing\" not found", "deployment list"]);
 }
 
 #[test]
-fn a_cluster_can_be_made_of_nodes() {
+fn cluster_can_be_created_with_nodes() {
     let server = Server::start();
     let ann = with_nodes(&server);
     ann.run("cluster get duo")
@@ -176,8 +181,8 @@ fn a_cluster_can_be_made_of_nodes() {
     let one = ann.run("cluster show one").succeeds();
     assert!(!one.stdout.contains("NODE"), "{one:?}");
 
-    ann.run("cluster create bad --node cpu=1").fails(2, &["--node", "it has no name"]);
-    ann.run("cluster create bad --node a").fails(2, &["like name=a,cpu=4,ram=8Gi"]);
+    ann.run("cluster create bad --node cpu=1").fails(2, &["--node", "no name"]);
+    ann.run("cluster create bad --node a").fails(2, &["name=a,cpu=4,ram=8Gi"]);
     ann.run("cluster create bad --node name=a,cpu=many").fails(1, &["--node"]);
     ann.run("cluster create bad --node name=a").fails(1, &["--node", "at least one resource"]);
     ann.run("cluster create bad --node name=a,cpu=1 --node name=a,cpu=1").fails(1, &["twice"]);
@@ -185,21 +190,22 @@ fn a_cluster_can_be_made_of_nodes() {
 }
 
 #[test]
-fn bad_input_is_refused_with_a_sentence_that_helps() {
+fn invalid_input_is_rejected_with_a_helpful_message() {
     let server = Server::start();
     let ann = with_nodes(&server);
     ann.run("deploy").fails(2, &["<IMAGE>"]);
-    ann.run("deploy ngi$nx").fails(1, &["the image: ", "written as name:tag"]);
-    ann.run("deploy nginx:1 --replicas 0").fails(1, &["--replicas: 0 is not allowed; from 1 to"]);
+    ann.run("deploy ngi$nx").fails(1, &["the image: ", "must be name:tag"]);
+    ann.run("deploy nginx:1 --replicas 0").fails(1, &["--replicas: must be from 1 to 1000, not 0"]);
     ann.run("deploy nginx:1 --replicas 1000000").fails(1, &["--replicas: "]);
-    ann.run("deploy nginx:1 --run-for soon").fails(2, &["--run-for", "write it like 45s"]);
-    ann.run("deploy nginx:1 --run-for 0s").fails(2, &["--run-for", "more than nothing"]);
+    ann.run("deploy nginx:1 --run-for soon").fails(2, &["--run-for", "use for example 45s"]);
+    ann.run("deploy nginx:1 --run-for 0s").fails(2, &["--run-for", "greater than zero"]);
     ann.run("deploy nginx:1 --restart maybe").fails(2, &["never, on-failure, always"]);
     ann.run("deploy nginx:1 --on-label zone").fails(2, &["--on-label", "KEY=VALUE"]);
-    ann.run("deploy nginx:1 --cluster nowhere").fails(1, &["there is no cluster \"nowhere\""]);
+    ann.run("deploy nginx:1 --cluster nowhere").fails(1, &["cluster \"nowhere\" not found"]);
     ann.run("deployment scale web 0").fails(2, &["paddock deployment delete"]);
-    ann.run("deployment scale web many").fails(2, &["a number from 1 on"]);
-    ann.run("deployment scale web 2").fails(1, &["no deployment \"web\"", "deployment list"]);
-    ann.run("deployment get 9m4e2mr0ui3e8a215n4g").fails(1, &["there is no deployment"]);
+    ann.run("deployment scale web many").fails(2, &["at least 1"]);
+    ann.run("deployment scale web 2")
+        .fails(1, &["deployment \"web\" not found", "deployment list"]);
+    ann.run("deployment get 9m4e2mr0ui3e8a215n4g").fails(1, &["deployment", "not found"]);
     assert_eq!(count(&ann.json("deployment list")), 0);
 }

@@ -1,9 +1,9 @@
-//! Deployments, against a real server with simulated containers.
+//! `paddock deployment`: create, list, show and delete.
 
 use super::process::Server;
 
 #[test]
-fn a_deployment_lives_from_create_to_delete() {
+fn deployment_lifecycle_from_create_to_delete() {
     let server = Server::start();
     let ann = server.owner("acme", "ann");
     ann.run("cluster create prod --cpu 4 --ram 8Gi --wait=60").succeeds();
@@ -13,7 +13,7 @@ fn a_deployment_lives_from_create_to_delete() {
     )
     .succeeds()
     .prints(&["ID ", "NAME", "STATUS", "web", "running", "nginx:1"])
-    .remarks(&["deployment web: running"]);
+    .notes(&["deployment web: running"]);
     ann.run("deployment show web").succeeds().prints(&[
         "RESOURCES  cpu=0.5,ram=256Mi\n",
         "ENV        A=",
@@ -26,13 +26,13 @@ fn a_deployment_lives_from_create_to_delete() {
     ann.run("deployment list --cluster prod --status running").succeeds().prints(&["web"]);
     let queued = ann.json("deployment list --cluster prod --status queued");
     assert_eq!(queued["items"].as_array().unwrap().len(), 0);
-    ann.run("deployment delete web --wait=60").succeeds().remarks(&["deployment web is gone"]);
-    ann.run("deployment show web").fails(1, &["there is no deployment \"web\""]);
+    ann.run("deployment delete web --wait=60").succeeds().notes(&["deployment web deleted"]);
+    ann.run("deployment show web").fails(1, &["deployment \"web\" not found"]);
     ann.run("cluster delete prod --wait=60").succeeds();
 }
 
 #[test]
-fn a_deployment_that_does_not_fit_says_why_it_waits() {
+fn deployment_that_does_not_fit_reports_why() {
     let server = Server::start();
     let ann = server.owner("acme", "ann");
     ann.run("cluster create small --cpu 1 --ram 1Gi --wait=60").succeeds();
@@ -45,12 +45,13 @@ fn a_deployment_that_does_not_fit_says_why_it_waits() {
 }
 
 #[test]
-fn bad_deployments_are_refused_in_the_words_of_the_command_line() {
+fn invalid_deployment_is_rejected_with_flag_names() {
     let server = Server::start();
     let ann = server.owner("acme", "ann");
     ann.run("deployment create --cpu lots --ram 1Gi").fails(1, &["--cpu: "]);
     ann.run("deployment create --cpu 1 --ram 1Gi --replicas 0").fails(1, &["--replicas: "]);
-    ann.run("deployment create --cpu 1 --cluster nowhere").fails(1, &["no cluster \"nowhere\""]);
+    ann.run("deployment create --cpu 1 --cluster nowhere")
+        .fails(1, &["cluster \"nowhere\" not found"]);
     ann.run("deployment create --port 0").fails(2, &["--port"]);
     ann.run("deployment create --env A=1 --env A=2").fails(2, &["given twice"]);
     ann.run("deployment create nginx").fails(2, &["unexpected argument"]);

@@ -1,4 +1,4 @@
-//! `env`: from the plan to the end, against a real server with simulated containers.
+//! `paddock env`, from plan to destroy.
 
 use serde_json::{Value, json};
 
@@ -10,13 +10,13 @@ fn names(list: &Value) -> Vec<&str> {
     list["items"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect()
 }
 
-/// The resource of that name.
+/// Finds a resource by name.
 fn resource<'a>(environment: &'a Value, name: &str) -> &'a Value {
     let all = environment["resources"].as_array().unwrap();
     all.iter().find(|one| one["name"] == name).unwrap()
 }
 
-/// Somebody who has published the shop.
+/// A client that has published the shop template.
 fn with_shop(server: &Server) -> Client {
     let ann = server.owner("acme", "ann");
     publish(&ann, SHOP);
@@ -24,11 +24,11 @@ fn with_shop(server: &Server) -> Client {
 }
 
 #[test]
-fn an_environment_lives_from_plan_to_destroy() {
+fn environment_lifecycle_from_plan_to_destroy() {
     let server = Server::start();
     let ann = with_shop(&server);
     let plan = ann.run("env plan prod --template shop --set replicas=1").succeeds().prints(&[
-        "DO        RESOURCE  EXECUTOR    AFTER  REASON\n",
+        "ACTION    RESOURCE  EXECUTOR    AFTER  REASON\n",
         "+ create  bus       service     -      ",
         "+ create  web       deployment  bus    ",
         "2 to create.\nplan ",
@@ -36,7 +36,7 @@ fn an_environment_lives_from_plan_to_destroy() {
     let (_, hash) = plan.stdout.trim_end().rsplit_once("plan ").unwrap();
     let next =
         format!("paddock env apply prod --template shop@1.0.0 --set replicas=1 --plan {hash}");
-    let plan = plan.remarks(&[&format!("nothing was done yet; this does it: {next}")]);
+    let plan = plan.notes(&[&format!("no changes made; to apply this plan, run: {next}")]);
     assert_eq!(plan.stderr.lines().count(), 1);
     assert_eq!(names(&ann.json("env list")), [""; 0]);
 
@@ -44,8 +44,8 @@ fn an_environment_lives_from_plan_to_destroy() {
     ann.run(&format!("{line} --tag team=web --description Production --ttl 7d --wait=120"))
         .succeeds()
         .prints(&["prod", "deployed", "100%", "shop@1.0.0", "tcp://127.0.0.1:80"])
-        .remarks(&["environment prod: 0 %: deploying: ", "environment prod: web: applied\n"])
-        .remarks(&["environment prod: 100 %: deployed\n"]);
+        .notes(&["environment prod: 0 %: deploying: ", "environment prod: web: applied\n"])
+        .notes(&["environment prod: 100 %: deployed\n"]);
     let shown = ann.json("env show prod");
     let id = shown["id"].as_str().unwrap();
     assert_eq!(
@@ -56,11 +56,11 @@ fn an_environment_lives_from_plan_to_destroy() {
     let deployment = web["link"]["id"].as_str().unwrap();
     ann.run(&format!("env get {id}")).succeeds().prints(&[
         "STATUS        deployed (Deployed - OK)\n",
-        "DONE          100%\n",
+        "PROGRESS      100%\n",
         "ENTRY POINTS  tcp://127.0.0.1:80\n",
         "PARAMETERS    replicas=1\n",
         "ON DRIFT      report\n",
-        "RESOURCE  EXECUTOR    STATUS   TO DO  DONE",
+        "RESOURCE  EXECUTOR    STATUS   ACTION  PROGRESS",
         &format!("instance {}", bus["link"]["id"].as_str().unwrap()),
         &format!("deployment {deployment}"),
     ]);
@@ -73,39 +73,39 @@ fn an_environment_lives_from_plan_to_destroy() {
     );
     ann.run("env graph prod").succeeds().prints(&["prod", "web", "bus", "shop@1.0.0"]);
     ann.run("env graph prod --format svg").succeeds().prints(&["<svg"]);
-    ann.run("env graph nowhere").fails(1, &["there is no environment \"nowhere\""]);
+    ann.run("env graph nowhere").fails(1, &["environment \"nowhere\" not found"]);
     ann.run("env list --status deployed").succeeds().prints(&["prod"]);
     assert_eq!(names(&ann.json("env list --status failed")), [""; 0]);
     ann.run("template delete shop@1.0.0")
-        .fails(1, &["is used by environments", "hint: \"paddock env list\""]);
+        .fails(1, &["is used by environments", "hint: run \"paddock env list\""]);
 
-    ann.run("env plan prod").succeeds().prints(&["2 as is."]).remarks(&["there is nothing to do"]);
-    ann.run("env plan prod --all").succeeds().prints(&["= nothing  web"]);
+    ann.run("env plan prod").succeeds().prints(&["2 unchanged."]).notes(&["no changes"]);
+    ann.run("env plan prod --all").succeeds().prints(&["= unchanged  web"]);
     ann.run("env plan prod --destroy")
         .succeeds()
         .prints(&["- destroy  web", "2 to destroy."])
-        .remarks(&["paddock env destroy prod"]);
+        .notes(&["paddock env destroy prod"]);
     ann.run("env destroy prod --wait=120")
         .succeeds()
-        .remarks(&["environment prod: web: destroyed", "environment prod is destroyed"]);
+        .notes(&["environment prod: web: destroyed", "environment prod destroyed"]);
     assert_eq!(names(&ann.json("env list")), [""; 0]);
     assert_eq!(names(&ann.json("env list --all")), ["prod"]);
     assert_eq!(names(&ann.json("deployment list")), [""; 0]);
     ann.run(&format!("env show {id}"))
         .succeeds()
         .prints(&["STATUS        destroyed (Destroyed)\n"]);
-    ann.run("env show prod").fails(1, &["there is no environment \"prod\"", "paddock env list"]);
+    ann.run("env show prod").fails(1, &["environment \"prod\" not found", "paddock env list"]);
     ann.run(&format!("env logs {id} web")).succeeds().prints(&[") created."]);
 }
 
 #[test]
-fn an_environment_is_changed_and_moved_to_another_version() {
+fn environment_is_updated_and_moved_to_another_version() {
     let server = Server::start();
     let ann = with_shop(&server);
     ann.run("env apply prod --template shop@1.0.0 --wait=120").succeeds();
     ann.run("env plan prod --set replicas=2")
         .succeeds()
-        .prints(&["~ update  web", "1 to update, 1 as is."]);
+        .prints(&["~ update  web", "1 to update, 1 unchanged."]);
     ann.run("env apply prod --set replicas=2 --on-drift repair --tag a=b --wait=120").succeeds();
     let shown = ann.json("env show prod");
     assert_eq!(shown["parameters"], json!({"replicas": 2}));
@@ -124,7 +124,7 @@ fn an_environment_is_changed_and_moved_to_another_version() {
     let hash = plan["hash"].as_str().unwrap();
     ann.run("env apply prod --template shop --plan 0000").fails(
         1,
-        &["The world has moved", "hint: look again: paddock env plan prod --template shop@1.1.0"],
+        &["Plan 0000 is outdated", "hint: plan again: paddock env plan prod --template shop@1.1.0"],
     );
     assert_eq!(ann.json("env show prod")["templates"], json!(["shop@1.0.0"]));
     ann.run(&format!("env apply prod --template shop --plan {hash} --wait=120")).succeeds();
@@ -135,27 +135,29 @@ fn an_environment_is_changed_and_moved_to_another_version() {
 }
 
 #[test]
-fn a_wait_ends_with_the_reason_of_a_failure_and_the_way_on() {
+fn wait_reports_the_reason_of_a_failure_and_a_hint() {
     let server = Setup::new().arg("--simulated-fail", "broken").start();
     let ann = with_shop(&server);
     ann.run("env apply prod --template shop --set image=broken:1 --wait=120").fails(
         1,
         &[
             "error: environment prod failed: Resource web failed: ",
-            "told to fail",
-            "  web said last:\n    ",
-            "hint: \"paddock env logs prod web\" and \"paddock deployment logs ",
+            "is configured to fail",
+            "  last log lines of web:\n    ",
+            "hint: check \"paddock env logs prod web\" and \"paddock deployment logs ",
             "run \"paddock env retry prod --wait\"",
         ],
     );
-    ann.run("env show prod").succeeds().prints(&["failed (Deployed - Fail)", "told to fail"]);
-    ann.run("env retry prod --wait=120").fails(1, &["told to fail"]);
+    ann.run("env show prod")
+        .succeeds()
+        .prints(&["failed (Deployed - Fail)", "is configured to fail"]);
+    ann.run("env retry prod --wait=120").fails(1, &["is configured to fail"]);
     ann.run("env apply prod --set image=nginx:1 --wait=120").succeeds().prints(&["deployed"]);
-    ann.run("env retry prod").fails(1, &["has not failed", "hint: \"paddock env show prod\""]);
+    ann.run("env retry prod").fails(1, &["has not failed", "hint: run \"paddock env show prod\""]);
 }
 
 #[test]
-fn a_wait_says_where_it_still_is_and_cancel_ends_it() {
+fn wait_timeout_reports_status_and_cancel_stops_it() {
     let server = Setup::new().arg("--simulated-delay-ms", "30000").start();
     let ann = with_shop(&server);
     ann.run("env apply prod --template shop --wait=2").fails(
@@ -164,69 +166,71 @@ fn a_wait_says_where_it_still_is_and_cancel_ends_it() {
     );
     ann.run("env apply prod --set replicas=2").fails(1, &["is being deployed", "env show prod"]);
     ann.run("env cancel prod --wait=120").succeeds().prints(&["prod", "failed", "Cancelled"]);
-    ann.run("env cancel prod").fails(1, &["Nothing goes on", "env show prod"]);
-    ann.run("env destroy prod").succeeds().remarks(&["environment prod is being destroyed"]);
+    ann.run("env cancel prod").fails(1, &["has no running operation", "env show prod"]);
+    ann.run("env destroy prod").succeeds().notes(&["environment prod is being destroyed"]);
 }
 
 #[test]
-fn what_has_drifted_is_shown_field_by_field_and_mended() {
+fn drift_is_shown_by_field_and_repaired() {
     let server = Server::start();
     let ann = with_shop(&server);
     ann.run("env apply prod --template shop --wait=120").succeeds();
-    ann.run("env drift prod --now").succeeds().prints(&["Everything is as it was made."]);
-    ann.run("env repair prod --wait").succeeds().remarks(&["there is nothing to mend"]);
+    ann.run("env drift prod --now").succeeds().prints(&["No drift."]);
+    ann.run("env repair prod --wait").succeeds().notes(&["nothing to repair"]);
     let shown = ann.json("env show prod");
     let web = resource(&shown, "web")["link"]["id"].as_str().unwrap().to_owned();
     ann.run(&format!("deployment scale {web} 3 --wait=60")).succeeds();
     ann.run("env drift prod --now")
         .succeeds()
-        .prints(&["RESOURCE  FIELD     MADE  FOUND  SEEN\n", "web       replicas  1     3      20"])
-        .remarks(&["to mend it, run \"paddock env repair prod\""]);
+        .prints(&[
+            "RESOURCE  FIELD     EXPECTED  ACTUAL  OBSERVED\n",
+            "web       replicas  1         3       20",
+        ])
+        .notes(&["to repair it, run \"paddock env repair prod\""]);
     assert_eq!(ann.json("env drift prod")["drifted"], true);
-    ann.run("env repair prod wob").fails(1, &["there is no resource wob"]);
-    ann.run("env repair prod web --wait=120").succeeds().remarks(&["mended: web"]);
-    ann.run("env drift prod --now").succeeds().prints(&["Everything is as it was made."]);
+    ann.run("env repair prod wob").fails(1, &["resource wob not found"]);
+    ann.run("env repair prod web --wait=120").succeeds().notes(&["repaired: web"]);
+    ann.run("env drift prod --now").succeeds().prints(&["No drift."]);
     assert_eq!(ann.json(&format!("deployment show {web}"))["replicas"], 1);
 }
 
 #[test]
-fn what_exists_is_taken_over() {
+fn existing_deployment_is_adopted() {
     let server = Server::start();
     let ann = with_shop(&server);
     let old = ann.json("deploy nginx:1 --name old-web --cpu 50m --ram 32Mi --port 80 --wait=60");
     let line = "env apply prod --template shop --adopt web=old-web --wait=120";
     ann.run(line).succeeds().prints(&["deployed"]);
     assert_eq!(resource(&ann.json("env show prod"), "web")["link"]["id"], old["id"]);
-    ann.run("env adopt prod web old-web").fails(1, &["only what is not made yet", "env show prod"]);
+    ann.run("env adopt prod web old-web")
+        .fails(1, &["only a resource that is not created yet", "env show prod"]);
     ann.run("env apply lab --template shop --adopt wob=old-web").fails(1, &["--adopt wob: "]);
     ann.run("env apply lab --template shop --adopt web=nowhere --wait=120")
-        .fails(1, &["there is no deployment nowhere"]);
-    ann.run("env adopt lab web old-web")
-        .succeeds()
-        .remarks(&["takes over old-web", "env retry lab"]);
+        .fails(1, &["deployment nowhere not found"]);
+    ann.run("env adopt lab web old-web").succeeds().notes(&["adopts old-web", "env retry lab"]);
 }
 
 #[test]
-fn a_change_is_one_call_that_is_done_as_a_whole_or_not_at_all() {
+fn apply_is_atomic() {
     let server = Server::start();
     let ann = with_shop(&server);
-    // An earlier version, which has no web servers.
+    // An earlier version without web servers.
     let (early, _) = SHOP.split_once("  - name: web").unwrap();
     publish(&ann, &early.replace("1.0.0", "0.9.0"));
     let old = ann.json("deploy nginx:1 --name old-web --cpu 50m --ram 32Mi --port 80 --wait=60");
     ann.run("env apply prod --template shop@0.9.0 --wait=120").succeeds();
     let before = ann.json("env show prod");
-    let said = "--template shop@1.0.0 --tag a=b --description Moved --on-drift repair --ttl 7d";
+    let flags = "--template shop@1.0.0 --tag a=b --description Moved --on-drift repair --ttl 7d";
     for (more, why) in [
-        ("--adopt web=old-web --plan 0000", "The world has moved"),
+        ("--adopt web=old-web --plan 0000", "Plan 0000 is outdated"),
         ("--adopt bus=other", "--adopt bus: "),
-        ("--adopt wob=old-web", "--adopt wob: there is no resource wob"),
+        ("--adopt wob=old-web", "--adopt wob: resource wob not found"),
     ] {
-        ann.run(&format!("env apply prod {said} {more}")).fails(1, &[why]);
+        ann.run(&format!("env apply prod {flags} {more}")).fails(1, &[why]);
         assert_eq!(ann.json("env show prod"), before, "{more}");
     }
-    // The new version's resource takes over what exists.
-    ann.run(&format!("env apply prod {said} --adopt web=old-web --wait=120")).succeeds();
+    // The resource of the new version adopts the existing deployment.
+    ann.run(&format!("env apply prod {flags} --adopt web=old-web --wait=120")).succeeds();
     let now = ann.json("env show prod");
     assert_eq!(resource(&now, "web")["link"]["id"], old["id"]);
     assert_eq!((&now["tags"], &now["description"]), (&json!({"a": "b"}), &json!("Moved")));
@@ -236,11 +240,11 @@ fn a_change_is_one_call_that_is_done_as_a_whole_or_not_at_all() {
 }
 
 #[test]
-fn a_planned_end_is_set_and_taken_back() {
+fn destroy_time_is_set_and_removed() {
     let server = Server::start();
     let ann = with_shop(&server);
-    let made = ann.json("env apply prod --template shop --destroy-at 365d");
-    let ttl = made["destroy_at"].as_str().unwrap();
+    let created = ann.json("env apply prod --template shop --destroy-at 365d");
+    let ttl = created["destroy_at"].as_str().unwrap();
     let later = format!("{}-01-31T12:00:00Z", ttl[..4].parse::<u32>().unwrap() + 1);
     ann.run(&format!("env extend prod {later}")).succeeds().prints(&[&later]);
     assert_eq!(ann.json("env show prod")["destroy_at"], later.as_str());
@@ -258,14 +262,14 @@ fn a_planned_end_is_set_and_taken_back() {
 }
 
 #[test]
-fn what_can_not_be_made_is_refused_with_the_flag_and_the_way_on() {
+fn invalid_environment_is_rejected_with_flag_and_hint() {
     let server = Server::start();
     let ann = with_shop(&server);
     for line in ["plan", "apply"] {
         ann.run(&format!("env {line} prod"))
-            .fails(1, &["there is no environment \"prod\"", "--template", "template list"]);
+            .fails(1, &["environment \"prod\" not found", "--template", "template list"]);
         ann.run(&format!("env {line} prod --template nowhere"))
-            .fails(1, &["--template: there is no template \"nowhere\"", "template list"]);
+            .fails(1, &["--template: template \"nowhere\" not found", "template list"]);
         ann.run(&format!("env {line} prod --template shop@9"))
             .fails(1, &["--template: ", "shop@9"]);
         ann.run(&format!("env {line} prod --template shop --set replicas=9"))
@@ -277,18 +281,19 @@ fn what_can_not_be_made_is_refused_with_the_flag_and_the_way_on() {
         ann.run(&format!("env {line} prod --template shop --set replicas"))
             .fails(2, &["KEY=VALUE"]);
         ann.run(&format!("env {line} prod --template shop --parameters nowhere.yaml"))
-            .fails(1, &["--parameters: nowhere.yaml can't be read"]);
+            .fails(1, &["--parameters: cannot read nowhere.yaml"]);
     }
-    ann.run("env plan prod --destroy").fails(1, &["there is no environment \"prod\""]);
+    ann.run("env plan prod --destroy").fails(1, &["environment \"prod\" not found"]);
     ann.run("env plan prod --destroy --set a=1").fails(2, &["cannot be used with"]);
     ann.run("env apply prod --template shop --on-drift panic").fails(2, &["report, repair"]);
-    ann.run("env logs prod web").fails(1, &["there is no environment"]);
+    ann.run("env logs prod web").fails(1, &["environment", "not found"]);
     ann.run("env list --status sleeping").fails(2, &["deploying", "destroyed"]);
     assert_eq!(names(&ann.json("env list --all")), [""; 0]);
     let mut deprecate = ann.command("template deprecate shop@1.0.0 --why");
     assert!(deprecate.arg("It is old.").status().unwrap().success());
     ann.run("env apply prod --template shop@1.0.0").fails(1, &["--template: ", "It is old."]);
-    ann.run("env apply prod --template shop").fails(1, &["that may be used", "template list"]);
+    ann.run("env apply prod --template shop")
+        .fails(1, &["not found, or all versions are deprecated", "template list"]);
 }
 
 #[test]
@@ -311,7 +316,7 @@ fn environments_of_others_are_not_found() {
             "plan WHICH --destroy",
         ] {
             let line = line.replace("WHICH", which);
-            eve.run(&format!("env {line}")).fails(1, &["there is no environment"]);
+            eve.run(&format!("env {line}")).fails(1, &["environment", "not found"]);
         }
     }
     assert_eq!(names(&ann.json("env list")), ["prod"]);
@@ -320,7 +325,7 @@ fn environments_of_others_are_not_found() {
 }
 
 #[test]
-fn a_log_that_broke_off_goes_on_where_it_was() {
+fn interrupted_log_is_resumed() {
     let id = "9m4e2mr0ui3e8a215n4g";
     let now = "2026-01-02T03:04:05Z";
     let at = |status: &str, step: &str| {
@@ -340,18 +345,18 @@ fn a_log_that_broke_off_goes_on_where_it_was() {
         });
         answer("200 OK", &environment.to_string())
     };
-    let said = |number: u8| {
+    let line = |number: u8| {
         let text = format!("line {number}");
         format!("{}\n", json!({ "number": number, "at": now, "text": text }))
     };
     let fake = Fake::start(vec![
         at("deploying", "applying"),
-        answer("200 OK", &said(1)),
+        answer("200 OK", &line(1)),
         at("deploying", "applying"),
-        answer("200 OK", &said(2)),
+        answer("200 OK", &line(2)),
         at("deployed", "applied"),
     ]);
-    let client = Client::signed_in(&fake.address);
+    let client = Client::logged_in(&fake.address);
     let outcome = client.run(&format!("env logs {id} web -f --tail 5")).succeeds();
     assert_eq!(outcome.stdout, "line 1\nline 2\n");
     let requests = fake.requests();

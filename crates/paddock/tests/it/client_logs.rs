@@ -1,5 +1,4 @@
-//! `deployment logs`, against a real server with simulated containers, and against one that
-//! breaks off.
+//! `paddock deployment logs`, also with broken connections.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
@@ -16,7 +15,7 @@ fn with_cluster(server: &Server) -> Client {
 }
 
 #[test]
-fn what_was_said_is_shown() {
+fn logs_are_shown() {
     let server = Server::start();
     let ann = with_cluster(&server);
     ann.run("deploy nginx:1 --name web --cluster prod --port 80 --wait=60").succeeds();
@@ -40,41 +39,41 @@ fn what_was_said_is_shown() {
 }
 
 #[test]
-fn what_has_no_log_says_why() {
+fn missing_logs_are_explained() {
     let server = Server::start();
     let ann = with_cluster(&server);
-    ann.run("deployment logs nothing").fails(1, &["there is no deployment \"nothing\""]);
+    ann.run("deployment logs nothing").fails(1, &["deployment \"nothing\" not found"]);
     ann.run("deployment create --name held --cluster prod --cpu 1 --wait=60").succeeds();
     for follow in ["", " -f"] {
         let line = format!("deployment logs held{follow}");
         ann.run(&line).fails(1, &["held has no image", "deployment show held"]);
     }
     ann.run("deploy big:1 --name big --cluster prod --cpu 64").succeeds();
-    ann.run("deployment logs big").succeeds().remarks(&["big has said nothing yet: queued: "]);
+    ann.run("deployment logs big").succeeds().notes(&["big has no logs yet: queued: "]);
     ann.run("deployment logs big --replica 7").fails(1, &["big has no replica 7"]);
     ann.run("deployment logs big --tail many").fails(2, &["--tail"]);
     ann.run("deployment logs big --tail 1000000").fails(2, &["--tail"]);
 }
 
 #[test]
-fn who_follows_sees_all_until_everything_has_ended() {
+fn follow_shows_all_lines_until_all_replicas_end() {
     let setup = Setup::new().arg("--simulated-complete", "job");
     let server = setup.arg("--simulated-delay-ms", "1500").start();
     let ann = with_cluster(&server);
-    // Nothing has been said when we begin.
+    // No output exists yet.
     ann.run("deploy job:1 --name job --cluster prod --replicas 2 --restart never").succeeds();
     let outcome = ann.run("deployment logs job -f").succeeds();
-    for (number, what) in [(0, "started"), (0, "ended"), (1, "started"), (1, "ended")] {
-        let said = format!("[{number}] simulated: {what}");
-        assert_eq!(outcome.stdout.matches(&said).count(), 1, "{outcome:?}");
+    for (number, what) in [(0, "started"), (0, "exited"), (1, "started"), (1, "exited")] {
+        let line = format!("[{number}] simulated: {what}");
+        assert_eq!(outcome.stdout.matches(&line).count(), 1, "{outcome:?}");
     }
-    // And also when all was over before.
+    // All replicas have already ended.
     let again = ann.run("deployment logs job -f --replica 1").succeeds();
     assert_eq!(again.stdout.lines().count(), 2, "{again:?}");
 }
 
 #[test]
-fn who_follows_ends_with_the_deployment_and_quietly_with_ctrl_c() {
+fn follow_ends_with_the_deployment_or_ctrl_c() {
     let server = Server::start();
     let ann = with_cluster(&server);
     ann.run("deploy nginx:1 --name web --cluster prod --wait=60").succeeds();
@@ -92,7 +91,7 @@ fn who_follows_ends_with_the_deployment_and_quietly_with_ctrl_c() {
     let outcome = Outcome::new("logs -f", child.wait_with_output().unwrap()).succeeds();
     assert_eq!(outcome.stderr, "");
 
-    // One that is one too many ends, too.
+    // A replica removed by scale-down ends as well.
     ann.run("deployment scale web 2 --wait=60").succeeds();
     let child = follow("--replica 1");
     ann.run("deployment scale web 1 --wait=60").succeeds();
@@ -104,8 +103,8 @@ fn who_follows_ends_with_the_deployment_and_quietly_with_ctrl_c() {
 }
 
 #[test]
-fn who_follows_goes_on_when_the_server_restarts() {
-    // It comes back where it was: on the same port.
+fn follow_survives_a_server_restart() {
+    // A fixed port, so that the server comes back at the same URL.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     drop(listener);
@@ -122,13 +121,13 @@ fn who_follows_goes_on_when_the_server_restarts() {
 
     server.kill();
     std::thread::sleep(Duration::from_millis(1500));
-    server.again();
+    server.restart();
     let started = base::monotonic();
     let rest: Vec<_> = out.lines().map(Result::unwrap).collect();
-    assert_eq!(rest, ["simulated: ended with code 0"], "no gap, no repetition");
+    assert_eq!(rest, ["simulated: exited with code 0"], "no gap, no repetition");
     assert!(started.elapsed() < Duration::from_mins(1));
     let outcome = Outcome::new("logs -f", child.wait_with_output().unwrap()).succeeds();
-    outcome.remarks(&["can't reach", "trying again"]);
+    outcome.notes(&["cannot reach", "retrying"]);
 }
 
 const ID: &str = "9m4e2mr0ui3e8a215n4g";
@@ -161,30 +160,30 @@ fn line(replica: u32, second: u32, text: &str) -> String {
 }
 
 #[test]
-fn each_replica_goes_on_where_its_own_log_broke() {
+fn each_replica_log_is_resumed_separately() {
     let running = || deployment(&[(0, "running"), (1, "running")]);
     let fake = Fake::start(vec![
         running(),
         running(),
         stream(&format!("{}{{\"replica\":0,\"at", line(0, 1, "zero"))),
         stream(&[line(1, 1, "one"), line(1, 2, "two")].concat()),
-        // The server is away for a while, and then not ready.
+        // The server is down for a while, then not ready.
         Act::HangUp,
         Act::HangUp,
         Act::HangUp,
         json("503 Service Unavailable", r#"{"detail":"Not yet."}"#),
         deployment(&[(0, "completed"), (1, "failed")]),
         stream(&line(0, 2, "end of zero")),
-        // It no longer knows the place, and begins again.
+        // The cursor is no longer valid, so the log restarts.
         stream(&[line(1, 1, "one"), line(1, 2, "two"), line(1, 3, "end of one")].concat()),
     ]);
-    let client = Client::signed_in(&fake.address);
+    let client = Client::logged_in(&fake.address);
     let outcome = client.run(&format!("deployment logs {ID} -f --tail 5")).succeeds();
     let mut lines: Vec<_> = outcome.stdout.lines().collect();
     lines.sort_unstable();
     let want = ["[0] end of zero", "[0] zero", "[1] end of one", "[1] one", "[1] two"];
     assert_eq!(lines, want);
-    assert_eq!(outcome.stderr.matches("trying again").count(), 1, "{outcome:?}");
+    assert_eq!(outcome.stderr.matches("retrying").count(), 1, "{outcome:?}");
 
     let requests = fake.requests();
     let path = |n: usize| requests[n].split(' ').nth(1).unwrap().to_owned();
@@ -197,15 +196,15 @@ fn each_replica_goes_on_where_its_own_log_broke() {
 }
 
 #[test]
-fn what_is_no_log_is_not_shown_as_one() {
+fn invalid_log_is_rejected() {
     for follow in ["", " -f"] {
         let fake = Fake::start(vec![
             deployment(&[(0, "running")]),
             deployment(&[(0, "running")]),
             stream("<html>\n"),
         ]);
-        let client = Client::signed_in(&fake.address);
+        let client = Client::logged_in(&fake.address);
         let line = format!("deployment logs {ID}{follow}");
-        client.run(&line).fails(1, &["was not understood", "is that a Paddock server"]);
+        client.run(&line).fails(1, &["invalid response", "check that it is a Paddock server"]);
     }
 }

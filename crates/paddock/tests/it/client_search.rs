@@ -1,9 +1,9 @@
-//! `search` and `graph`, against a real server with simulated containers.
+//! `paddock search` and `paddock graph`.
 
 use super::process::Server;
 
 #[test]
-fn things_are_found_by_what_is_remembered_of_them() {
+fn search_matches_names_tags_ids_and_typos() {
     let server = Server::start();
     let ann = server.owner("acme", "ann");
     ann.run("cluster create warehouse --cpu 4 --ram 8Gi --label team=shipping --wait=60")
@@ -21,20 +21,20 @@ fn things_are_found_by_what_is_remembered_of_them() {
     assert_eq!(found["items"][0]["name"], "web-shop");
     let id = found["items"][0]["id"].as_str().unwrap();
     ann.run(&format!("search {id}")).succeeds().prints(&["web-shop", "id="]);
-    ann.run("search nowhere-to-be-found").succeeds().remarks(&["nothing was found"]);
-    ann.run("search a --limit 1").succeeds().remarks(&["listed the best 1"]);
+    ann.run("search nowhere-to-be-found").succeeds().notes(&["no results"]);
+    ann.run("search a --limit 1").succeeds().notes(&["showing the best 1"]);
 
     let zoe = server.owner("zoo", "zoe");
     assert_eq!(zoe.json("search warehouse")["items"].as_array().unwrap().len(), 0);
-    ann.run("search web --kind rhino").fails(1, &["kind", "is none of organization, user"]);
+    ann.run("search web --kind rhino").fails(1, &["kind", "must be one of organization, user"]);
     ann.run("search --limit 0 x").fails(2, &["--limit"]);
     ann.run("search").fails(2, &["WORDS"]);
     ann.run("search ---").fails(2, &[]);
-    server.client().run("search web").fails(1, &["not signed in"]);
+    server.client().run("search web").fails(1, &["not logged in"]);
 }
 
 #[test]
-fn a_graph_shows_what_is_needed_and_what_breaks() {
+fn graph_shows_dependencies_and_dependents() {
     let server = Server::start();
     let ann = server.owner("acme", "ann");
     ann.run("cluster create prod --cpu 4 --ram 8Gi --wait=60").succeeds();
@@ -52,8 +52,8 @@ fn a_graph_shows_what_is_needed_and_what_breaks() {
     assert_eq!(graph["nodes"].as_array().unwrap().len(), 2);
     let same = ann.run("graph deployment/web --format json --depth 1").succeeds().stdout;
     assert_eq!(serde_json::from_str::<serde_json::Value>(&same).unwrap(), graph);
-    ann.run("graph deployment/nothing").fails(1, &["no deployment \"nothing\""]);
+    ann.run("graph deployment/nothing").fails(1, &["Deployment \"nothing\" not found"]);
     ann.run("graph nothing").fails(1, &["subject", "kind/name"]);
     ann.run("graph cluster/prod --direction sideways").fails(2, &["dependents"]);
-    server.owner("zoo", "zoe").run("graph cluster/prod").fails(1, &["no cluster \"prod\""]);
+    server.owner("zoo", "zoe").run("graph cluster/prod").fails(1, &["Cluster \"prod\" not found"]);
 }

@@ -1,4 +1,4 @@
-//! `service`, `service-account` and `quota`, against a real server with simulated containers.
+//! `paddock service` and `paddock service-account`.
 
 use serde_json::Value;
 
@@ -9,13 +9,13 @@ fn names(list: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn an_instance_lives_from_create_to_delete() {
+fn instance_lifecycle_from_create_to_delete() {
     let server = Server::start();
     let ann = server.owner("acme", "ann");
     ann.run("service kafka create orders --plan standard.x1 --wait=60")
         .succeeds()
         .prints(&["ID ", "NAME", "STATUS", "orders", "ready", "standard.x1", "127.0.0.1:9092"])
-        .remarks(&["kafka orders: ready"]);
+        .notes(&["kafka orders: ready"]);
     let shown = ann.json("service kafka show orders");
     let id = shown["id"].as_str().unwrap();
     assert_eq!(shown["kind"], "kafka");
@@ -34,35 +34,35 @@ fn an_instance_lives_from_create_to_delete() {
 
     ann.run("service kafka delete orders --wait=60")
         .succeeds()
-        .remarks(&["kafka orders: deleted", "kafka orders is gone"]);
+        .notes(&["kafka orders: deleted", "kafka orders deleted"]);
     ann.run(&format!("service kafka show {id}"))
-        .fails(1, &["there is no kafka", "hint: \"paddock service kafka list\" shows them all"]);
+        .fails(1, &["not found", "hint: run \"paddock service kafka list\" to see all"]);
 }
 
 #[test]
-fn what_can_be_had_is_the_servers_to_say() {
+fn service_kinds_come_from_the_server() {
     let server = Server::start();
     let ann = server.owner("acme", "ann");
     ann.run("service kinds").succeeds().prints(&[
-        "KIND      IS            TRIAL      VERSIONS\n",
+        "KIND      DISPLAY NAME  TRIAL      VERSIONS\n",
         "kafka     Apache Kafka  developer  ",
-        "kafka     standard.x2   2      cpu=1,ram=1.5Gi     -      standard,marketplace",
+        "kafka     standard.x2   2      cpu=1,ram=1.5Gi     -         standard,marketplace",
         "kafka     local           local         yes      developer,standard\n",
     ]);
     assert_eq!(names(&ann.json("service kinds")), ["dinosaur", "kafka"]);
     for line in ["list", "create a", "show a", "delete a", "update a --owner bob"] {
         ann.run(&format!("service rhino {line}")).fails(
             1,
-            &["there is no kind of service \"rhino\"; there are: dinosaur, kafka", "service kinds"],
+            &["service kind \"rhino\" not found; available: dinosaur, kafka", "service kinds"],
         );
     }
-    ann.run("service list").fails(2, &["name the kind of service before the verb"]);
+    ann.run("service list").fails(2, &["no service kind"]);
     ann.run("service kafka").fails(2, &["requires a subcommand", "paddock service <KIND>"]);
-    server.client().run("service kafka list").fails(1, &["not signed in"]);
+    server.client().run("service kafka list").fails(1, &["not logged in"]);
 }
 
 #[test]
-fn a_new_kind_has_all_verbs_and_the_client_need_not_know_it() {
+fn new_service_kind_works_without_client_changes() {
     let setup = Setup::new();
     let catalog = setup.file("catalog");
     std::fs::create_dir(&catalog).unwrap();
@@ -72,7 +72,7 @@ fn a_new_kind_has_all_verbs_and_the_client_need_not_know_it() {
     ann.run("service kinds").succeeds().prints(&["rhino     Rhino"]);
     ann.run("service rhino create big --wait=60").succeeds().prints(&["big", "ready", "grown.x1"]);
     ann.run("service rhino list --order name").succeeds().prints(&["big"]);
-    ann.run("service rhino delete big --wait=60").succeeds().remarks(&["rhino big is gone"]);
+    ann.run("service rhino delete big --wait=60").succeeds().notes(&["rhino big deleted"]);
 }
 
 const RHINO: &str = r#"
@@ -103,7 +103,7 @@ needs:
 "#;
 
 #[test]
-fn instances_are_searched_and_ordered() {
+fn instances_are_searched_and_sorted() {
     let server = Server::start();
     let ann = server.owner("acme", "ann");
     for name in ["bills", "audit", "orders"] {
@@ -124,20 +124,20 @@ fn instances_are_searched_and_ordered() {
     assert_eq!(list(&["--order", "name", "--limit", "2"]), "audit bills");
     ann.run("service dinosaur list --order name --limit 1")
         .succeeds()
-        .remarks(&["listed the first 1; for more see --limit"]);
+        .notes(&["showing the first 1; use --limit for more"]);
     ann.run("service dinosaur list --search zoo=1")
-        .fails(1, &["The search can't be read: position 1", "must be one of"]);
-    ann.run("service dinosaur list --order zoo").fails(1, &["orderBy can't be read"]);
+        .fails(1, &["Invalid search expression: position 1", "must be one of"]);
+    ann.run("service dinosaur list --order zoo").fails(1, &["Invalid orderBy"]);
     ann.run("service dinosaur list --status sleeping").fails(2, &["ready", "suspended"]);
 }
 
 #[test]
-fn a_refused_instance_says_why_and_what_to_do() {
+fn invalid_instance_is_rejected_with_reason_and_hint() {
     let server = Server::start();
     let ann = server.owner("acme", "ann");
     ann.run("service kafka create orders").succeeds();
-    let kinds = "hint: \"paddock service kinds\" shows what can be had";
-    ann.run("service kafka create orders").fails(1, &["error: the name: is taken"]);
+    let kinds = "hint: run \"paddock service kinds\"";
+    ann.run("service kafka create orders").fails(1, &["error: the name: is already in use"]);
     ann.run("service kafka create Bad_").fails(1, &["the name: ", "a-z, 0-9 and -"]);
     ann.run("service kafka create a --plan huge.x9").fails(1, &["--plan: ", "huge.x9", kinds]);
     ann.run("service kafka create a --plan huge")
@@ -149,8 +149,9 @@ fn a_refused_instance_says_why_and_what_to_do() {
         .fails(1, &["--billing-model: ", "gold", kinds]);
     ann.run("service kafka create a --marketplace aws").fails(1, &["--billing-account: "]);
     ann.run("service dinosaur create a --billing-model standard")
-        .fails(1, &["--billing-model: the kind dinosaur does not offer it"]);
-    ann.run("service kafka create a --cluster nowhere").fails(1, &["no cluster \"nowhere\""]);
+        .fails(1, &["--billing-model: is not supported by kind dinosaur"]);
+    ann.run("service kafka create a --cluster nowhere")
+        .fails(1, &["cluster \"nowhere\" not found"]);
     ann.run("service kafka create a --cluster local").fails(1, &["--cluster: ", "cluster list"]);
     ann.run("service kafka create").fails(2, &["<NAME>", "paddock service <KIND> create"]);
     ann.run("service kafka create a --reauthentication maybe").fails(2, &["true, false"]);
@@ -158,17 +159,19 @@ fn a_refused_instance_says_why_and_what_to_do() {
 }
 
 #[test]
-fn a_wait_for_an_instance_ends_with_the_reason_of_its_failure() {
+fn wait_for_instance_reports_the_reason_of_a_failure() {
     let server = Setup::new().arg("--simulated-fail", "kafka").start();
     let ann = server.owner("acme", "ann");
-    ann.run("service kafka create orders --wait=120")
-        .fails(1, &["error: kafka orders failed: ", "told to fail", "service kafka delete"]);
+    ann.run("service kafka create orders --wait=120").fails(
+        1,
+        &["error: kafka orders failed: ", "is configured to fail", "service kafka delete"],
+    );
     ann.run("service kafka show orders").succeeds().prints(&["STATUS            failed\n"]);
-    ann.run("service kafka delete orders --wait=60").succeeds().remarks(&["kafka orders is gone"]);
+    ann.run("service kafka delete orders --wait=60").succeeds().notes(&["kafka orders deleted"]);
 }
 
 #[test]
-fn a_wait_for_an_instance_says_where_it_still_is() {
+fn wait_for_instance_times_out_with_its_status() {
     let server = Setup::new().arg("--simulated-delay-ms", "30000").start();
     let ann = server.owner("acme", "ann");
     ann.run("service kafka create orders --wait=2").fails(
@@ -178,7 +181,7 @@ fn a_wait_for_an_instance_says_where_it_still_is() {
 }
 
 #[test]
-fn an_instance_goes_to_another_owner_of_the_organization() {
+fn instance_is_transferred_to_another_owner() {
     let server = Server::start();
     let ann = server.owner("acme", "ann");
     let code = ann.json("org invite")["code"].as_str().unwrap().to_owned();
@@ -204,45 +207,45 @@ fn instances_of_others_and_of_other_kinds_are_not_found() {
         for line in [format!("show {id}"), "show orders".into(), format!("delete {id}")] {
             client
                 .run(&format!("service {kind} {line}"))
-                .fails(1, &[&format!("there is no {kind} ")]);
+                .fails(1, &[&format!("error: {kind} "), "not found"]);
         }
     }
     assert_eq!(names(&ann.json("service kafka list")), ["orders"]);
-    // Names are unique in an organization, not beyond.
+    // Names are unique per organization.
     eve.run("service kafka create orders").succeeds();
 }
 
 #[tokio::test]
-async fn the_secret_of_a_service_account_is_shown_once_and_works() {
+async fn service_account_secret_is_shown_once_and_works() {
     let server = Server::start();
     let ann = server.owner("acme", "ann");
-    let made = ann
+    let created = ann
         .run("-o json service-account create importer")
         .succeeds()
-        .remarks(&["the secret is shown only now", "programs get tokens at http://"]);
-    let made: Value = serde_json::from_str(&made.stdout).unwrap();
+        .notes(&["the secret is shown only once", "token endpoint: http://"]);
+    let created: Value = serde_json::from_str(&created.stdout).unwrap();
     let (id, client_id) =
-        (made["client_id"].as_str().unwrap(), made["client_id"].as_str().unwrap());
-    let secret = made["client_secret"].as_str().unwrap();
+        (created["client_id"].as_str().unwrap(), created["client_id"].as_str().unwrap());
+    let secret = created["client_secret"].as_str().unwrap();
     for line in ["list", "show importer", &format!("show {id}")] {
         let shown = ann.run(&format!("service-account {line}")).succeeds().prints(&[client_id]);
         assert!(!shown.stdout.contains(secret), "{shown:?}");
     }
-    assert_eq!(signs_in(&server, client_id, secret).await, 200);
+    assert_eq!(token_status(&server, client_id, secret).await, 200);
 
     let reset = ann.run("service-account reset importer").succeeds();
-    let reset = reset.prints(&["CLIENT SECRET  "]).remarks(&["the secret is shown only now"]);
+    let reset = reset.prints(&["CLIENT SECRET  "]).notes(&["the secret is shown only once"]);
     let line = reset.stdout.lines().find(|line| line.starts_with("CLIENT SECRET")).unwrap();
     let renewed = line.split_whitespace().nth(2).unwrap();
-    assert_eq!(signs_in(&server, client_id, secret).await, 401, "the old one is dead");
-    assert_eq!(signs_in(&server, client_id, renewed).await, 200);
+    assert_eq!(token_status(&server, client_id, secret).await, 401, "the old secret is revoked");
+    assert_eq!(token_status(&server, client_id, renewed).await, 200);
 
-    ann.run("service-account delete importer").succeeds().remarks(&["importer is gone"]);
-    assert_eq!(signs_in(&server, client_id, renewed).await, 401);
+    ann.run("service-account delete importer").succeeds().notes(&["importer deleted"]);
+    assert_eq!(token_status(&server, client_id, renewed).await, 401);
     assert_eq!(ann.json("service-account list")["items"].as_array().unwrap().len(), 0);
 }
 
-async fn signs_in(server: &Server, client_id: &str, secret: &str) -> u16 {
+async fn token_status(server: &Server, client_id: &str, secret: &str) -> u16 {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let url = format!("{}/auth/realms/paddock/protocol/openid-connect/token", server.address);
     let form =
@@ -255,7 +258,7 @@ async fn signs_in(server: &Server, client_id: &str, secret: &str) -> u16 {
 }
 
 #[test]
-fn service_accounts_are_refused_with_a_sentence() {
+fn invalid_service_account_is_rejected_with_reason() {
     let server = Server::start();
     let ann = server.owner("acme", "ann");
     ann.run("service-account create Bad_").fails(1, &["error: name: only a-z, 0-9 and -"]);
@@ -263,16 +266,16 @@ fn service_accounts_are_refused_with_a_sentence() {
     for verb in ["show", "reset", "delete"] {
         ann.run(&format!("service-account {verb} nobody")).fails(
             1,
-            &["there is no service account \"nobody\"", "hint: \"paddock service-account list\""],
+            &["service account \"nobody\" not found", "hint: run \"paddock service-account list\""],
         );
     }
-    ann.run("service-account list --kind rhino").fails(1, &["there are: dinosaur, kafka"]);
+    ann.run("service-account list --kind rhino").fails(1, &["available: dinosaur, kafka"]);
     ann.run("service-account list --kind dinosaur")
-        .fails(1, &["dinosaur has no service accounts", "leave --kind out"]);
+        .fails(1, &["dinosaur does not support service accounts", "omit --kind"]);
     ann.run("service-account list --kind kafka").succeeds().prints(&["CLIENT ID"]);
 
     ann.run("service-account create twin").succeeds();
     ann.run("service-account create twin").succeeds();
     ann.run("service-account delete twin")
-        .fails(1, &["2 service accounts have the name", "by its id"]);
+        .fails(1, &["2 service accounts have the name", "use the id"]);
 }

@@ -1,4 +1,4 @@
-//! `template`: publishing, looking, comparing, deprecating and deleting, against a real server.
+//! `paddock template`: publish, show, diff, deprecate and delete.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use super::fake::{Act, Fake, answer, header, json};
 use super::process::{Client, Server, bare};
 
-/// A template of Paddock's own things alone.
+/// A template without external systems.
 pub(crate) const SHOP: &str = r#"# The shop and all it needs.
 name: shop
 version: 1.0.0
@@ -27,7 +27,7 @@ resources:
 entry_points: ["tcp://{{ web.endpoint }}"]
 "#;
 
-/// The next version of it, which has no bus.
+/// The next version of [`SHOP`], without the bus.
 pub(crate) fn next_shop() -> String {
     let start = SHOP.find("  - {name: bus").unwrap();
     let end = SHOP.find("  - name: web").unwrap();
@@ -35,7 +35,7 @@ pub(crate) fn next_shop() -> String {
     text.replace("1.0.0", "1.1.0").replace("    depends_on: [bus]\n", "").replace("50m", "60m")
 }
 
-/// A folder of these files.
+/// A folder with these files.
 pub(crate) fn folder(files: &[(&str, &str)]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
@@ -46,7 +46,7 @@ pub(crate) fn folder(files: &[(&str, &str)]) -> TempDir {
     folder
 }
 
-/// Publishes a template from a file of its own.
+/// Publishes a template from a temporary file.
 pub(crate) fn publish(client: &Client, text: &str) {
     let folder = folder(&[("shop.yaml", text)]);
     let file = folder.path().join("shop.yaml").display().to_string();
@@ -67,7 +67,7 @@ fn git(folder: &Path, words: &[&str]) -> String {
 }
 
 #[test]
-fn a_template_lives_from_publish_to_delete() {
+fn template_lifecycle_from_publish_to_delete() {
     let server = Server::start();
     let ann = server.owner("acme", "ann");
     let files = folder(&[("shop.yaml", SHOP), ("next.yaml", &next_shop())]);
@@ -76,9 +76,9 @@ fn a_template_lives_from_publish_to_delete() {
         |path: &Path| ann.run(&format!("template publish {} --commit 5e1f", path.display()));
     assert_eq!(publish(&file).succeeds().stdout, "published shop@1.0.0\n");
     let again = publish(&file).succeeds();
-    assert_eq!(again.stdout, "shop@1.0.0 is published already, with the same content\n");
+    assert_eq!(again.stdout, "shop@1.0.0 is already published with the same content\n");
     fs::write(&file, SHOP.replace("32Mi", "64Mi")).unwrap();
-    publish(&file).fails(1, &["is published with other content", "publish another version"]);
+    publish(&file).fails(1, &["is already published with other content", "publish a new version"]);
     publish(&next).succeeds();
 
     assert_eq!(names(&ann.json("template list")), ["shop@1.0.0", "shop@1.1.0"]);
@@ -102,18 +102,18 @@ fn a_template_lives_from_publish_to_delete() {
     assert!(deprecate.arg("It has no bus.").status().unwrap().success());
     assert_eq!(ann.json("template show shop")["version"], "1.0.0");
     ann.run("template list").succeeds().prints(&["It has no bus."]);
-    ann.run("template deprecate shop@1.1.0 --undo").succeeds().remarks(&["may be used again"]);
+    ann.run("template deprecate shop@1.1.0 --undo").succeeds().notes(&["no longer deprecated"]);
     assert_eq!(ann.json("template show shop")["version"], "1.1.0");
 
-    ann.run("template delete shop@1.1.0").succeeds().remarks(&["shop@1.1.0 is gone"]);
+    ann.run("template delete shop@1.1.0").succeeds().notes(&["shop@1.1.0 deleted"]);
     for line in ["show shop@1.1.0", "delete shop@1.1.0", "deprecate shop@1.1.0 --undo", "show web"]
     {
-        ann.run(&format!("template {line}")).fails(1, &["hint: \"paddock template list\""]);
+        ann.run(&format!("template {line}")).fails(1, &["hint: run \"paddock template list\""]);
     }
 }
 
 #[test]
-fn two_versions_are_compared() {
+fn versions_are_compared() {
     let server = Server::start();
     let ann = server.owner("acme", "ann");
     publish(&ann, SHOP);
@@ -127,17 +127,19 @@ fn two_versions_are_compared() {
         ]);
     }
     assert_eq!(ann.json("template diff shop 1.0.0 1.1.0")["to"], "1.1.0");
-    ann.run("template diff shop 1.0.0 1.0.0").succeeds().prints(&["Nothing but the version"]);
+    ann.run("template diff shop 1.0.0 1.0.0")
+        .succeeds()
+        .prints(&["No differences except the version"]);
     ann.run("template diff shop 1.0.0 9").fails(1, &["template list"]);
     ann.run("template diff shop@1.0.0 web@1").fails(2, &["two versions of one template"]);
     ann.run("template impact shop 1.0.0 1.1.0")
         .succeeds()
-        .prints(&["No environment is made from it."])
-        .remarks(&["nothing was done"]);
+        .prints(&["No environment uses this template."])
+        .notes(&["no changes made"]);
 }
 
 #[test]
-fn a_folder_is_published_with_its_files_and_its_commit() {
+fn folder_is_published_with_files_and_commit() {
     let server = Server::start();
     let ann = server.owner("acme", "ann");
     let shop = folder(&[
@@ -159,19 +161,18 @@ fn a_folder_is_published_with_its_files_and_its_commit() {
     ann.run("template show shop")
         .succeeds()
         .prints(&["FILE            SIZE\ndocs/README.md  14\n"]);
-    ann.run(&line).succeeds().prints(&["is published already, with the same content"]);
+    ann.run(&line).succeeds().prints(&["is already published with the same content"]);
 
     std::os::unix::fs::symlink("/etc/passwd", shop.path().join("docs/users")).unwrap();
     let linked = format!("{}/docs/users", shop.path().display());
-    ann.run(&line)
-        .fails(1, &[&format!("error: {linked} can't be published: it is a symbolic link")]);
+    ann.run(&line).fails(1, &[&format!("error: cannot publish {linked}: it is a symbolic link")]);
     let empty = tempfile::tempdir().unwrap();
     ann.run(&format!("template publish {}", empty.path().display()))
-        .fails(1, &["has no template.yaml", "hint: name the folder"]);
+        .fails(1, &["has no template.yaml", "hint: use a folder"]);
 }
 
 #[test]
-fn the_example_can_be_published() {
+fn example_can_be_published() {
     let server = Server::start();
     let admin = server.client();
     admin.run("login --username admin").succeeds();
@@ -191,7 +192,7 @@ fn the_example_can_be_published() {
 }
 
 #[test]
-fn a_bad_template_is_told_with_its_line() {
+fn invalid_template_is_reported_with_its_line() {
     let server = Server::start();
     let ann = server.owner("acme", "ann");
     let files = folder(&[
@@ -207,26 +208,27 @@ fn a_bad_template_is_told_with_its_line() {
         let path = files.path().join(name);
         ann.run(&format!("template publish {}", path.display())).fails(1, words);
     }
-    ann.run("template publish nowhere.yaml").fails(1, &["nowhere.yaml can't be read"]);
+    ann.run("template publish nowhere.yaml").fails(1, &["cannot read nowhere.yaml"]);
     assert_eq!(names(&ann.json("template list")), [""; 0]);
 }
 
 #[test]
-fn executors_are_listed_with_what_they_need() {
+fn executors_are_listed_with_missing_settings() {
     let server = Server::start();
     let ann = server.owner("acme", "ann");
     let all = ann.json("template executors");
     let all = all["items"].as_array().unwrap();
     assert_eq!(all.len(), 6, "{all:?}");
-    let shown = ann.run("template executors").succeeds().prints(&["EXECUTOR", "SET UP", "NEEDS"]);
+    let shown =
+        ann.run("template executors").succeeds().prints(&["EXECUTOR", "AVAILABLE", "REASON"]);
     for one in all {
         let name = one["name"].as_str().unwrap();
         let line = shown.stdout.lines().find(|line| line.starts_with(name)).unwrap();
-        let (is_set_up, needs) = match one["reason"].as_str() {
+        let (available, reason) = match one["reason"].as_str() {
             None => (" yes ", "-"),
             Some(reason) => (" no ", reason),
         };
-        assert!(line.contains(is_set_up) && line.ends_with(needs), "{line}");
+        assert!(line.contains(available) && line.ends_with(reason), "{line}");
     }
     let of = |name: &str| all.iter().find(|one| one["name"] == name).unwrap();
     assert_eq!(
@@ -236,7 +238,7 @@ fn executors_are_listed_with_what_they_need() {
 }
 
 #[test]
-fn a_template_of_others_is_not_found() {
+fn templates_of_other_organizations_are_not_found() {
     let server = Server::start();
     let (ann, eve) = (server.owner("acme", "ann"), server.owner("evil", "eve"));
     publish(&ann, SHOP);
@@ -253,11 +255,11 @@ const PUBLISHED: &str = r#"{"id":"9m4e2mr0ui3e8a215n4g","name":"shop","version":
     "created_by":"server","created_at":"2026-01-02T03:04:05Z"}"#;
 
 #[test]
-fn what_is_published_arrives_once_and_says_what_it_is() {
+fn publish_is_idempotent_and_sets_the_content_type() {
     let shop = folder(&[("shop.json", "{}")]);
     let line = format!("template publish {}", shop.path().join("shop.json").display());
     let fake = Fake::start(vec![Act::HangUp, json("201 Created", PUBLISHED)]);
-    Client::signed_in(&fake.address).run(&line).succeeds().prints(&["published shop@1.0.0"]);
+    Client::logged_in(&fake.address).run(&line).succeeds().prints(&["published shop@1.0.0"]);
     let requests = fake.requests();
     assert_eq!(requests.len(), 2, "{requests:?}");
     assert_eq!(header(&requests[0], "content-type"), Some("application/json"));
@@ -266,16 +268,16 @@ fn what_is_published_arrives_once_and_says_what_it_is() {
 
     let problem = r#"{"detail":"Fix it.","errors":[{"field":"parameters.size","detail":"no type"},{"field":"name","detail":"too long"}]}"#;
     let fake = Fake::start(vec![answer("400 Bad Request", "", problem)]);
-    Client::signed_in(&fake.address)
+    Client::logged_in(&fake.address)
         .run(&line)
         .fails(1, &["error: Fix it. (parameters.size: no type; name: too long)"]);
 }
 
 #[test]
-fn without_git_there_is_no_commit() {
+fn publish_without_git_omits_the_commit() {
     let shop = folder(&[("shop.yaml", SHOP)]);
     let fake = Fake::start(vec![json("200 OK", PUBLISHED)]);
-    let client = Client::signed_in(&fake.address);
+    let client = Client::logged_in(&fake.address);
     let line = format!("template publish {}", shop.path().join("shop.yaml").display());
     let output = client.command(&line).env("PATH", "/nowhere").output().unwrap();
     assert!(output.status.success(), "{output:?}");

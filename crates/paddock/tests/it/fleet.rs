@@ -1,4 +1,4 @@
-//! Somebody with instances on a running server, who looks at them until they are as they should be.
+//! A server with an organization that owns instances, and polling helpers.
 
 use std::time::Duration;
 
@@ -7,15 +7,15 @@ use testing::Client;
 
 use super::process::{PASSWORD, Server, Setup};
 
-/// The kinds that ship.
+/// APIs of the built-in kinds.
 pub(crate) const KAFKAS: &str = "/api/kafkas_mgmt/v1/kafkas";
 pub(crate) const DINOSAURS: &str = "/api/dinosaurs_mgmt/v1/dinosaurs";
 
-/// Breakers open for half a minute, and the machine may be busy.
-const PATIENCE: Duration = Duration::from_mins(2);
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Long enough for circuit breakers, which open for 30 s, on a busy machine.
+const TIMEOUT: Duration = Duration::from_mins(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A server, and the owner of an organization on it.
+/// A server and the owner of an organization.
 pub(crate) struct Fleet {
     pub(crate) server: Server,
     pub(crate) ann: Client,
@@ -28,36 +28,37 @@ impl Fleet {
         Self { server, ann }
     }
 
-    /// Starts the server again where it was.
-    pub(crate) async fn again(&mut self) {
-        self.server.again();
+    /// Restarts the server on the same directory.
+    pub(crate) async fn restart(&mut self) {
+        self.server.restart();
         self.ann = self.server.http_as("ann", PASSWORD).await;
     }
 
-    /// Asks for an instance as the fleet managers' users do; its id.
-    pub(crate) async fn make(&self, kind: &str, name: &str) -> String {
+    /// Creates an instance through the fleet manager API and returns its id.
+    pub(crate) async fn create(&self, kind: &str, name: &str) -> String {
         let body = json!({"name": name, "multi_az": true});
-        let made = self.ann.post(&format!("{kind}?async=true"), body).await;
-        assert_eq!((made.status, &made.json["status"]), (202, &json!("accepted")), "{made:#?}");
-        made.text("id")
+        let created = self.ann.post(&format!("{kind}?async=true"), body).await;
+        let outcome = (created.status, &created.json["status"]);
+        assert_eq!(outcome, (202, &json!("accepted")), "{created:#?}");
+        created.text("id")
     }
 
-    /// Asks for its end.
+    /// Deletes an instance through the fleet manager API.
     pub(crate) async fn delete(&self, kind: &str, id: &str) {
         self.ann.delete(&format!("{kind}/{id}?async=true")).await.expect(202);
     }
 
-    /// The instance as the platform's API shows it: with its reason and its endpoints.
+    /// The instance from the platform API, with reason and endpoints.
     pub(crate) async fn get(&self, id: &str) -> Value {
         self.ann.get(&format!("/api/v1/instances/{id}")).await.expect(200)
     }
 
-    /// Waits until the instance has this status and its reason contains that.
+    /// Waits until the instance has a status and its reason contains a text.
     pub(crate) async fn until(&self, id: &str, status: &str, reason: &str) -> Value {
-        self.look(&format!("{status}: {reason}"), async || {
+        self.poll(&format!("{status}: {reason}"), async || {
             let now = self.get(id).await;
-            let said = now["status_reason"].as_str().unwrap();
-            if now["status"] == status && said.contains(reason) { Ok(now) } else { Err(now) }
+            let current = now["status_reason"].as_str().unwrap();
+            if now["status"] == status && current.contains(reason) { Ok(now) } else { Err(now) }
         })
         .await
     }
@@ -66,44 +67,44 @@ impl Fleet {
         self.until(id, "ready", "").await
     }
 
-    pub(crate) async fn until_gone(&self, id: &str) {
-        self.look("gone", async || {
+    pub(crate) async fn until_deleted(&self, id: &str) {
+        self.poll("deleted", async || {
             let now = self.ann.get(&format!("/api/v1/instances/{id}")).await;
             if now.status == 404 { Ok(()) } else { Err(now.json) }
         })
         .await;
     }
 
-    /// Waits until the foreign system of this name is as it should be.
+    /// Waits until an external system has a health status.
     pub(crate) async fn until_health(&self, name: &str, status: &str) {
-        self.look(&format!("{name} is {status}"), async || {
+        self.poll(&format!("{name} is {status}"), async || {
             let path = "/api/v1/self/liveliness?type=detailed";
-            let told = self.ann.get(path).await.expect(200);
-            let checks = told["checks"].as_array().unwrap();
+            let health = self.ann.get(path).await.expect(200);
+            let checks = health["checks"].as_array().unwrap();
             let found = checks.iter().find(|check| check["name"] == name);
-            let is_so = found.is_some_and(|check| check["status"] == status);
-            if is_so { Ok(()) } else { Err(told) }
+            let is_reached = found.is_some_and(|check| check["status"] == status);
+            if is_reached { Ok(()) } else { Err(health) }
         })
         .await;
     }
 
-    /// Looks until it is so; else fails with what was seen last.
-    pub(crate) async fn look<T>(
+    /// Polls until `check` succeeds; panics with the last error after a timeout.
+    pub(crate) async fn poll<T>(
         &self,
         what: &str,
-        mut look: impl AsyncFnMut() -> Result<T, Value>,
+        mut check: impl AsyncFnMut() -> Result<T, Value>,
     ) -> T {
         let began = base::monotonic();
         loop {
-            match look().await {
+            match check().await {
                 Ok(found) => return found,
-                Err(_) if began.elapsed() < PATIENCE => tokio::time::sleep(LOOK_EVERY).await,
-                Err(seen) => panic!("never {what}: {seen:#}\n{}", self.server.stderr()),
+                Err(_) if began.elapsed() < TIMEOUT => tokio::time::sleep(POLL_INTERVAL).await,
+                Err(last) => panic!("never {what}: {last:#}\n{}", self.server.stderr()),
             }
         }
     }
 
-    /// Nobody has anything, and nothing is held of any cluster.
+    /// Asserts that no instance exists and no capacity is used.
     pub(crate) async fn assert_nothing_held(&self) {
         let admin = self.server.http_as("admin", PASSWORD).await;
         let left = admin.get("/api/v1/instances").await.expect(200);

@@ -1,32 +1,33 @@
-//! An instance that really runs: asked for as the fleet managers' users do, from an image to a page with
-//! its name, and to nothing again.
+//! Instances in real containers, created through the fleet manager API.
 
 use std::fs;
 use std::path::PathBuf;
 
 use model::Secret;
-use port::Client;
+use port::SsoClient;
 use serde_json::json;
 use testing::programs::{INITIAL_TOKEN, OidcProvider};
 
 use super::fleet::{DINOSAURS, Fleet};
 use super::process::{PASSWORD, Setup};
 use super::real::registry::Registry;
-use super::real::{ask, traces};
+use super::real::{http_get, traces};
 
 const DINOSAUR: &str = include_str!("../../../../catalog/dinosaur.yaml");
-/// What the page says, in the file.
-const PAGE: &str = r#"'This is %s, a dinosaur.\n' "$DINOSAUR_NAME""#;
-/// A kind whose instances are never ready.
+/// Arguments of `printf` for the page with the text that the kind file sets.
+const PAGE: &str = r#"'%s\n' "$MESSAGE""#;
+/// Image of the container in the kind file.
+const IMAGE: &str = "image: localhost/paddock-page:1";
+/// A kind whose instances never become ready.
 const SLOTHS: &str = "/api/sloths_mgmt/v1/sloths";
 
-/// A server that really runs containers, and somebody who wants instances of it.
-struct Park {
+/// A server with the embedded runtime, and an organization.
+struct RealFleet {
     fleet: Fleet,
     _registry: Registry,
 }
 
-impl Park {
+impl RealFleet {
     async fn open(setup: Setup, page: &str) -> Self {
         let registry = Registry::start();
         let image = registry.push("web");
@@ -43,136 +44,140 @@ impl Park {
         self.fleet.server.setup.file("data")
     }
 
-    /// Nothing is left on this machine, and nothing is held of its cluster.
+    /// Asserts that no container, instance or used capacity is left.
     async fn assert_empty(&self) {
-        assert_eq!(traces::of(&self.data()), Vec::<String>::new());
+        assert_eq!(traces::find(&self.data()), Vec::<String>::new());
         self.fleet.assert_nothing_held().await;
     }
 }
 
-impl Drop for Park {
-    /// A test that failed must not leave containers behind: they would outlive it.
+impl Drop for RealFleet {
+    /// Removes containers of a failed test, which would outlive it.
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.fleet.server.kill();
-            traces::end(&self.data());
+            traces::clean_up(&self.data());
         }
     }
 }
 
-/// The kind that ships, with an image that is to be had, a program that takes its time, and this page.
+/// The built-in kind with an image of the registry, a slow start and the given page.
 fn dinosaur(image: &str, page: &str) -> String {
-    let text = DINOSAUR.replace("docker.io/library/busybox:1.36", image);
-    let slow = text.replacen("- mkdir -p /tmp/www", "- sleep 2 && mkdir -p /tmp/www", 1);
-    let shown = slow.replacen(PAGE, page, 1);
-    assert!(slow != text && shown.contains(page), "its command is where it was");
-    shown.replace("suspension: false", "suspension: true")
+    let script = format!(
+        "sleep 2 && mkdir -p /tmp/www && printf {page} > /tmp/www/index.html && \
+         exec httpd -f -p 8080 -h /tmp/www"
+    );
+    let program = format!("image: {image}\n    command:\n      - sh\n      - -c\n      - {script}");
+    let text = DINOSAUR.replacen(IMAGE, &program, 1);
+    assert_ne!(text, DINOSAUR, "the kind file has changed");
+    text.replace("suspension: false", "suspension: true")
 }
 
-/// Another that listens where nobody looks.
+/// A kind that does not listen on its readiness port.
 fn sloth(image: &str) -> String {
-    let text = DINOSAUR.replace("docker.io/library/busybox:1.36", image);
+    let text = DINOSAUR.replacen(IMAGE, &format!("image: {image}"), 1);
     let text = text.replace("dinosaur", "sloth").replace("DINOSAUR", "SLOTH");
     let never =
         text.replace("{port: 8080, path: /, within: 120}", "{port: 9999, path: /, within: 5}");
-    assert_ne!(never, text, "its readiness is where it was");
+    assert_ne!(never, text, "the kind file has changed");
     never.replace("ports: [8080]", "ports: [8080, 9999]")
 }
 
 #[tokio::test]
-async fn a_dinosaur_is_ready_when_it_answers_survives_the_server_and_leaves_nothing() {
-    let mut park = Park::open(Setup::new(), PAGE).await;
-    let fleet = &mut park.fleet;
-    let id = fleet.make(DINOSAURS, "rex").await;
+async fn instance_is_ready_survives_a_server_crash_and_is_removed_completely() {
+    let mut fixture = RealFleet::open(Setup::new(), PAGE).await;
+    let fleet = &mut fixture.fleet;
+    let id = fleet.create(DINOSAURS, "rex").await;
     let ready = fleet.until_ready(&id).await;
-    // Asked once: ready means that it answers now.
+    // One request only: a ready instance responds immediately.
     let endpoint = ready["endpoints"][0].as_str().unwrap();
-    assert!(ask(endpoint).unwrap().contains("This is rex, a dinosaur."));
+    assert!(http_get(endpoint).unwrap().contains("This is rex, a dinosaur."));
     let shown = fleet.ann.get(&format!("{DINOSAURS}/{id}")).await.expect(200);
     assert_eq!((&shown["status"], &shown["kind"]), (&json!("ready"), &json!("Dinosaur")));
     let found = fleet.ann.get(&format!("{DINOSAURS}?search=name%20like%20r%25")).await.expect(200);
     assert_eq!(found["items"][0]["id"], shown["id"]);
-    // What holds its capacity is not a deployment of its owner's.
+    // The instance's hidden deployment is not listed.
     let own = fleet.ann.get("/api/v1/deployments").await.expect(200);
     assert_eq!(own["items"], json!([]));
 
-    // The server dies; the instance does not notice.
+    // The instance survives a server crash.
     fleet.server.kill();
-    assert!(ask(endpoint).unwrap().contains("This is rex"), "without a server");
-    fleet.again().await;
+    assert!(http_get(endpoint).unwrap().contains("This is rex"), "without a server");
+    fleet.restart().await;
     let adopted = fleet.until_ready(&id).await;
     assert_eq!(adopted["endpoints"], ready["endpoints"]);
-    assert!(ask(endpoint).unwrap().contains("This is rex"), "with another server");
+    assert!(http_get(endpoint).unwrap().contains("This is rex"), "with another server");
 
-    assert!(!traces::of(&park.data()).is_empty(), "the search finds what there is");
-    park.fleet.delete(DINOSAURS, &id).await;
-    park.fleet.until_gone(&id).await;
-    ask(endpoint).unwrap_err();
-    park.assert_empty().await;
+    assert!(!traces::find(&fixture.data()).is_empty(), "traces are found while containers run");
+    fixture.fleet.delete(DINOSAURS, &id).await;
+    fixture.fleet.until_deleted(&id).await;
+    http_get(endpoint).unwrap_err();
+    fixture.assert_empty().await;
 }
 
 #[tokio::test]
-async fn one_that_rests_does_not_run_and_keeps_its_place() {
-    let park = Park::open(Setup::new(), PAGE).await;
-    let fleet = &park.fleet;
-    let id = fleet.make(DINOSAURS, "rex").await;
+async fn suspended_instance_does_not_run_and_keeps_its_cluster() {
+    let fixture = RealFleet::open(Setup::new(), PAGE).await;
+    let fleet = &fixture.fleet;
+    let id = fleet.create(DINOSAURS, "rex").await;
     let ready = fleet.until_ready(&id).await;
     let endpoint = ready["endpoints"][0].as_str().unwrap();
-    ask(endpoint).unwrap();
+    http_get(endpoint).unwrap();
     let admin = fleet.server.http_as("admin", PASSWORD).await;
     let path = format!("/api/dinosaurs_mgmt/v1/admin/dinosaurs/{id}");
     admin.patch(&path, json!({"suspended": true})).await.expect(200);
-    let rests = fleet.until(&id, "suspended", "").await;
-    assert_eq!(rests["cluster_id"], ready["cluster_id"]);
-    ask(endpoint).unwrap_err();
-    assert_eq!(traces::of(&park.data()), Vec::<String>::new(), "nothing of it runs");
+    let suspended = fleet.until(&id, "suspended", "").await;
+    assert_eq!(suspended["cluster_id"], ready["cluster_id"]);
+    http_get(endpoint).unwrap_err();
+    assert_eq!(traces::find(&fixture.data()), Vec::<String>::new(), "no container runs");
     admin.patch(&path, json!({"suspended": false})).await.expect(200);
     let again = fleet.until_ready(&id).await;
-    assert!(ask(again["endpoints"][0].as_str().unwrap()).unwrap().contains("This is rex"));
+    assert!(http_get(again["endpoints"][0].as_str().unwrap()).unwrap().contains("This is rex"));
     fleet.delete(DINOSAURS, &id).await;
-    fleet.until_gone(&id).await;
-    park.assert_empty().await;
+    fleet.until_deleted(&id).await;
+    fixture.assert_empty().await;
 }
 
 #[tokio::test]
-async fn one_that_never_answers_has_failed_and_says_why() {
-    let park = Park::open(Setup::new(), PAGE).await;
-    let fleet = &park.fleet;
-    let id = fleet.make(SLOTHS, "sid").await;
+async fn instance_that_never_responds_fails_with_reason() {
+    let fixture = RealFleet::open(Setup::new(), PAGE).await;
+    let fleet = &fixture.fleet;
+    let id = fleet.create(SLOTHS, "sid").await;
     let failed = fleet.until(&id, "failed", "").await;
     let reason = failed["status_reason"].as_str().unwrap();
     assert!(reason.contains("9999") && reason.contains('5'), "{reason}");
     let shown = fleet.ann.get(&format!("{SLOTHS}/{id}")).await.expect(200);
     assert_eq!(shown["failed_reason"], failed["status_reason"]);
-    // Its neighbours are none the worse for it.
-    let rex = fleet.make(DINOSAURS, "rex").await;
+    // Other instances are not affected.
+    let rex = fleet.create(DINOSAURS, "rex").await;
     fleet.until_ready(&rex).await;
     for (kind, id) in [(SLOTHS, &id), (DINOSAURS, &rex)] {
         fleet.delete(kind, id).await;
-        fleet.until_gone(id).await;
+        fleet.until_deleted(id).await;
     }
-    park.assert_empty().await;
+    fixture.assert_empty().await;
 }
 
 #[tokio::test]
-async fn an_instance_can_sign_in_with_what_it_was_given_until_it_is_deleted() {
+async fn instance_sso_client_works_until_deletion() {
     let provider = OidcProvider::start();
     let setup = Setup::new()
         .arg("--sso-issuer", &provider.issuer)
         .env("PADDOCK_SSO_REGISTRATION_TOKEN", INITIAL_TOKEN);
-    // It shows what nobody should show, so that the test can try it.
+    // The page shows the credentials so that the test can use them.
     let page = "'%s %s\\n' \"$OIDC_CLIENT_ID\" \"$OIDC_CLIENT_SECRET\"";
-    let park = Park::open(setup, page).await;
-    let fleet = &park.fleet;
-    let id = fleet.make(DINOSAURS, "rex").await;
+    let fixture = RealFleet::open(setup, page).await;
+    let fleet = &fixture.fleet;
+    let id = fleet.create(DINOSAURS, "rex").await;
     let ready = fleet.until_ready(&id).await;
-    let told = ask(ready["endpoints"][0].as_str().unwrap()).unwrap();
-    let (client, secret) = told.lines().last().unwrap().split_once(' ').unwrap();
+    let page = http_get(ready["endpoints"][0].as_str().unwrap()).unwrap();
+    let (client, secret) = page.lines().last().unwrap().split_once(' ').unwrap();
     assert_eq!(provider.clients().await, [client]);
-    let client = Client { id: client.into(), secret: Secret::new(secret), handle: Secret::new("") };
+    let client =
+        SsoClient { id: client.into(), secret: Secret::new(secret), handle: Secret::new("") };
     provider.token(&client, "RS256").await.unwrap();
 
-    // Nobody else learns it.
+    // The secret appears nowhere else.
     let events = fleet.ann.get("/api/v1/events?limit=1000").await.expect(200);
     let deployed = fleet.server.http_as("admin", PASSWORD).await.get("/api/v1/deployments").await;
     for (place, text) in [
@@ -181,12 +186,12 @@ async fn an_instance_can_sign_in_with_what_it_was_given_until_it_is_deleted() {
         ("a deployment", deployed.json.to_string()),
         ("the log", fleet.server.stderr()),
     ] {
-        assert!(!text.contains(secret), "{place} says it: {text}");
+        assert!(!text.contains(secret), "{place} contains the secret: {text}");
     }
 
     fleet.delete(DINOSAURS, &id).await;
-    fleet.until_gone(&id).await;
+    fleet.until_deleted(&id).await;
     assert_eq!(provider.token(&client, "RS256").await, Err(401));
     assert_eq!(provider.clients().await, Vec::<String>::new());
-    park.assert_empty().await;
+    fixture.assert_empty().await;
 }

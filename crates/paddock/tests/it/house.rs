@@ -100,7 +100,7 @@ const HOUSE: &[Room] = &[
 ];
 
 /// The repository.
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
@@ -110,7 +110,7 @@ fn read(path: &str) -> Table {
 }
 
 /// The files that git keeps, or would keep if they were added.
-fn files() -> Vec<String> {
+pub(crate) fn files() -> Vec<String> {
     let mut git = Command::new("git");
     git.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
     let output = git.current_dir(root()).output().unwrap();
@@ -376,7 +376,111 @@ fn statements(source: &str) -> Vec<String> {
         .collect()
 }
 
-fn is_source(name: &str) -> bool {
+/// Phrases that have an established term: the terms are in CONTRIBUTING.md. A trailing `*` stands for the
+/// rest of a word.
+const BANNED: &[&str] = &[
+    "all the same",
+    "anew",
+    "be gone",
+    "doom*",
+    "foreign system*",
+    "give* up what",
+    "it can host",
+    "it rests",
+    "it shall",
+    "make* anew",
+    "mend",
+    "mended",
+    "mending",
+    "mends",
+    "one too many",
+    "shall",
+    "sign in elsewhere",
+    "sign-in elsewhere",
+    "somebody*",
+    "take* away",
+    "taken away",
+    "the foreign",
+    "the safety net",
+    "what is half",
+    "what is seen",
+    "what is there",
+    "what is wanted",
+    "what it was",
+    "what shall",
+    "what waits",
+    "who is first",
+    "who waits",
+    "who yields",
+    "whoever",
+];
+
+/// Files in which a banned phrase is data or has its usual meaning.
+const MAY_SAY: &[(&str, &[&str])] = &[
+    (
+        "CONTRIBUTING.md",
+        &["foreign system*", "mend", "take* away", "what is there", "what is wanted"],
+    ),
+    ("crates/model/src/reason/tests.rs", &["mend", "shall", "somebody*"]),
+];
+
+#[test]
+fn texts_use_established_terms() {
+    let is_text = |name: &&String| {
+        let end = Path::new(name).extension().and_then(|end| end.to_str()).unwrap_or_default();
+        ["rs", "md", "yaml", "html", "js", "json", "toml"].contains(&end)
+            && !name.ends_with("house.rs")
+            && *name != "Cargo.lock"
+    };
+    let mut found = Vec::new();
+    for name in files().iter().filter(is_text) {
+        let text = fs::read_to_string(root().join(name)).unwrap();
+        let words = words(&text);
+        let allowed = MAY_SAY.iter().find(|(file, _)| file == name).map_or(&[][..], |(_, all)| all);
+        for phrase in BANNED.iter().filter(|phrase| !allowed.contains(phrase)) {
+            found.extend(lines_with(&words, phrase).map(|line| format!("{name}:{line}: {phrase}")));
+        }
+    }
+    assert!(found.is_empty(), "{} phrases:\n{}", found.len(), found.join("\n"));
+}
+
+/// The words of a text with their lines. A phrase may go on in the next line of a comment.
+fn words(text: &str) -> Vec<(usize, String)> {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '-' || c == '\'';
+    let numbered = (1..).zip(text.lines());
+    let words = numbered.flat_map(|(line, text)| {
+        let text = text.trim_start().trim_start_matches(['/', '!', '#', '*']);
+        let words = text.split(move |c| !is_word(c)).filter(|word| !word.is_empty());
+        words.map(move |word| (line, word.to_lowercase()))
+    });
+    words.collect()
+}
+
+/// The lines in which a phrase begins.
+fn lines_with<'a>(words: &'a [(usize, String)], phrase: &str) -> impl Iterator<Item = usize> + 'a {
+    let phrase: Vec<String> = phrase.split(' ').map(str::to_owned).collect();
+    let is_same = |word: &str, pattern: &str| match pattern.strip_suffix('*') {
+        Some(start) => word.starts_with(start),
+        None => word == pattern,
+    };
+    words.windows(phrase.len()).filter_map(move |run| {
+        let is_found = run.iter().zip(&phrase).all(|((_, word), pattern)| is_same(word, pattern));
+        is_found.then_some(run[0].0)
+    })
+}
+
+#[test]
+fn phrases_are_found_across_lines_and_not_inside_names() {
+    let words =
+        words("/// Jobs that are to be\n/// taken away\nlet taken_away = \"who waits.\";\n");
+    let lines = |phrase: &str| lines_with(&words, phrase).collect::<Vec<_>>();
+    assert_eq!(lines("be taken away"), [1]);
+    assert_eq!(lines("taken away"), [2]);
+    assert_eq!(lines("who wait*"), [3]);
+    assert_eq!(lines("taken"), [2]);
+}
+
+pub(crate) fn is_source(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|end| end == "rs")
 }
 

@@ -1,6 +1,6 @@
-//! The binary as its users meet it: whole processes, real addresses.
+//! End-to-end tests of the binary: real processes and sockets.
 
-#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod agent;
 mod client;
@@ -15,14 +15,18 @@ mod client_logs;
 mod client_search;
 mod client_service;
 mod client_template;
+mod demo;
+mod examples;
 mod fake;
 mod fleet;
 mod fleet_catalog;
-mod fleet_outside;
+mod fleet_external;
 mod fleet_real;
 mod fleet_sdk;
 mod house;
+mod images;
 mod kubernetes;
+mod messages;
 mod process;
 mod real;
 mod server;
@@ -31,6 +35,7 @@ mod server_crash;
 mod server_secrets;
 mod server_settings;
 mod server_stop;
+mod snapshot;
 mod storm;
 mod terraform;
 mod web_shop;

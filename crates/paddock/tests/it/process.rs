@@ -1,4 +1,4 @@
-//! Runs the binary: as a server on a port of its own, and as a client with a home of its own.
+//! Runs the binary as a server on a free port, and as a client with a temporary configuration.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -15,14 +15,14 @@ use testing::Engine;
 
 /// The binary under test.
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_paddock");
-/// The password of everybody in these tests.
+/// Password of all users in these tests.
 pub(crate) const PASSWORD: &str = "correct horse battery";
-const STARTS_WITHIN: Duration = Duration::from_secs(30);
-const LOOK_EVERY: Duration = Duration::from_millis(5);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// How a server is run, and where it keeps its things.
+/// Settings and directory of a server.
 pub(crate) struct Setup {
-    place: TempDir,
+    dir: TempDir,
     args: BTreeMap<String, String>,
     env: BTreeMap<String, String>,
 }
@@ -33,16 +33,16 @@ impl Setup {
         Self::plain().arg("--runtime", "simulated").env("PADDOCK_ADMIN_PASSWORD", PASSWORD)
     }
 
-    /// A server on an empty directory, of which nothing else is said.
+    /// A server on an empty directory with default settings.
     pub(crate) fn plain() -> Self {
-        let place = tempfile::tempdir().unwrap();
-        let data = place.path().join("data").display().to_string();
-        Self { place, args: BTreeMap::new(), env: BTreeMap::new() }
+        let dir = tempfile::tempdir().unwrap();
+        let data = dir.path().join("data").display().to_string();
+        Self { dir, args: BTreeMap::new(), env: BTreeMap::new() }
             .arg("--listen", "127.0.0.1:0")
             .arg("--data-dir", &data)
     }
 
-    /// The usual server on an empty database of that kind.
+    /// A server on an empty database of the given engine.
     pub(crate) async fn on(engine: Engine) -> Self {
         match engine {
             Engine::Sqlite => Self::new(),
@@ -52,43 +52,43 @@ impl Setup {
         }
     }
 
-    /// With that flag, instead of what it was.
+    /// Sets a flag.
     pub(crate) fn arg(mut self, name: &str, value: &str) -> Self {
         self.args.insert(name.into(), value.into());
         self
     }
 
-    /// Without that flag.
+    /// Removes a flag.
     pub(crate) fn without(mut self, name: &str) -> Self {
         self.args.remove(name);
         self
     }
 
-    /// With that variable, instead of what it was.
+    /// Sets an environment variable.
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
         self.env.insert(name.into(), value.into());
         self
     }
 
-    /// A file beside the data directory.
+    /// Path of a file next to the data directory.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
-        self.place.path().join(name)
+        self.dir.path().join(name)
     }
 
-    /// Starts it; it must come up.
+    /// Starts the server and waits until it listens.
     pub(crate) fn start(self) -> Server {
         let (child, address) = self.spawn();
         Server { child, address, setup: self }
     }
 
-    /// Runs it to its end: it must not come up.
-    pub(crate) fn refused(&self) -> Outcome {
+    /// Runs a server that is expected to exit by itself.
+    pub(crate) fn run_to_exit(&self) -> Outcome {
         Outcome::new("server", self.command().output().unwrap())
     }
 
     fn command(&self) -> Command {
         let mut command = bare(BINARY);
-        command.arg("server").envs(&self.env).current_dir(self.place.path());
+        command.arg("server").envs(&self.env).current_dir(self.dir.path());
         command.args(self.args.iter().map(|(name, value)| format!("{name}={value}")));
         command
     }
@@ -97,21 +97,21 @@ impl Setup {
         let [out, err] = ["stdout", "stderr"].map(|name| File::create(self.file(name)).unwrap());
         let mut child = self.command().stdout(out).stderr(err).spawn().unwrap();
         let started = base::monotonic();
-        while started.elapsed() < STARTS_WITHIN && child.try_wait().unwrap().is_none() {
-            let said = fs::read_to_string(self.file("stdout")).unwrap();
-            if let Some((_, rest)) = said.split_once("listening on ")
+        while started.elapsed() < START_TIMEOUT && child.try_wait().unwrap().is_none() {
+            let stdout = fs::read_to_string(self.file("stdout")).unwrap();
+            if let Some((_, rest)) = stdout.split_once("listening on ")
                 && let Some((address, _)) = rest.split_once(' ')
             {
                 return (child, address.into());
             }
-            thread::sleep(LOOK_EVERY);
+            thread::sleep(POLL_INTERVAL);
         }
         let _ = child.kill();
-        panic!("no server: {}", fs::read_to_string(self.file("stderr")).unwrap());
+        panic!("server did not start: {}", fs::read_to_string(self.file("stderr")).unwrap());
     }
 }
 
-/// A server that ends with the test.
+/// A server process, killed on drop.
 pub(crate) struct Server {
     child: Child,
     pub(crate) address: String,
@@ -119,37 +119,37 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts the usual server.
+    /// Starts a server with simulated containers.
     pub(crate) fn start() -> Self {
         Setup::new().start()
     }
 
-    /// Somebody at a terminal of this server, not signed in.
+    /// A command-line client, not logged in.
     pub(crate) fn client(&self) -> Client {
         Client::new(&self.address)
     }
 
-    /// The owner of a new organization.
+    /// A command-line client, logged in as owner of a new organization.
     pub(crate) fn owner(&self, organization: &str, username: &str) -> Client {
         let client = self.client();
         client.run(&format!("org create {organization} --username {username}")).succeeds();
         client
     }
 
-    /// Somebody who speaks HTTP and checks every answer, not signed in.
+    /// An HTTP client that validates every response, not logged in.
     pub(crate) fn http(&self) -> testing::Client {
         let _ = rustls::crypto::ring::default_provider().install_default();
         testing::Client::new(&self.address)
     }
 
-    /// The same, signed in.
+    /// An HTTP client, logged in.
     pub(crate) async fn http_as(&self, username: &str, password: &str) -> testing::Client {
         let body = json!({ "username": username, "password": password });
         let token = self.http().post("/api/v1/login", body).await.text("token");
         self.http().with_token(&token)
     }
 
-    /// The same, as the owner of a new organization.
+    /// An HTTP client, logged in as owner of a new organization.
     pub(crate) async fn http_owner(&self, name: &str) -> testing::Client {
         let owner = json!({ "username": name, "password": PASSWORD });
         let body = json!({ "name": name, "owner": owner });
@@ -157,53 +157,53 @@ impl Server {
         self.http_as(name, PASSWORD).await
     }
 
-    /// A connection to it.
+    /// Opens a TCP connection.
     pub(crate) fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address.strip_prefix("http://").unwrap()).unwrap();
-        stream.set_read_timeout(Some(STARTS_WITHIN)).unwrap();
+        stream.set_read_timeout(Some(START_TIMEOUT)).unwrap();
         stream
     }
 
-    /// Ends it as a power cut would.
+    /// Kills the server with SIGKILL.
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Asks it to end.
+    /// Sends SIGTERM.
     pub(crate) fn terminate(&self) {
         self.signal("TERM");
     }
 
-    /// Sends it a signal.
+    /// Sends a signal.
     pub(crate) fn signal(&self, name: &str) {
         let line = format!("kill -{name} {}", self.child.id());
         assert!(Command::new("sh").args(["-c", &line]).status().unwrap().success());
     }
 
-    /// Waits for its end.
-    pub(crate) fn ended(&mut self, within: Duration) -> ExitStatus {
+    /// Waits until the server exits.
+    pub(crate) fn wait_for_exit(&mut self, timeout: Duration) -> ExitStatus {
         let started = base::monotonic();
-        while started.elapsed() < within {
+        while started.elapsed() < timeout {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;
             }
-            thread::sleep(LOOK_EVERY);
+            thread::sleep(POLL_INTERVAL);
         }
-        panic!("it runs on after {within:?}: {}", self.stderr());
+        panic!("server still running after {timeout:?}: {}", self.stderr());
     }
 
-    /// Starts it again where it was, on another port.
-    pub(crate) fn again(&mut self) {
+    /// Starts the server again on the same directory and another port.
+    pub(crate) fn restart(&mut self) {
         (self.child, self.address) = self.setup.spawn();
     }
 
-    /// What it has written to stdout since its last start.
+    /// Stdout since the last start.
     pub(crate) fn stdout(&self) -> String {
         fs::read_to_string(self.setup.file("stdout")).unwrap()
     }
 
-    /// What it has written to stderr since its last start.
+    /// Stderr since the last start.
     pub(crate) fn stderr(&self) -> String {
         fs::read_to_string(self.setup.file("stderr")).unwrap()
     }
@@ -216,32 +216,32 @@ impl Drop for Server {
     }
 }
 
-/// Somebody at a terminal.
+/// A command-line client with its own configuration directory.
 pub(crate) struct Client {
-    server: String,
+    pub(crate) server: String,
     home: TempDir,
 }
 
 impl Client {
-    /// Somebody who has never signed in to `server`.
+    /// A client that is not logged in.
     pub(crate) fn new(server: &str) -> Self {
         Self { server: server.into(), home: tempfile::tempdir().unwrap() }
     }
 
-    /// Somebody whom `server` takes for signed in.
-    pub(crate) fn signed_in(server: &str) -> Self {
+    /// A client with a stored token.
+    pub(crate) fn logged_in(server: &str) -> Self {
         let client = Self::new(server);
         let config = format!("server = {server:?}\nusername = \"ann\"\ntoken = \"t0ken\"\n");
         fs::write(client.config_file(), config).unwrap();
         client
     }
 
-    /// Where the client keeps its token.
+    /// File with the stored token.
     pub(crate) fn config_file(&self) -> PathBuf {
         self.home.path().join("client.toml")
     }
 
-    /// The command, ready to be changed and run.
+    /// A command, not yet run.
     pub(crate) fn command(&self, line: &str) -> Command {
         let mut command = bare(BINARY);
         command
@@ -252,12 +252,12 @@ impl Client {
         command
     }
 
-    /// Runs a command to its end.
+    /// Runs a command.
     pub(crate) fn run(&self, line: &str) -> Outcome {
         Outcome::new(line, self.command(line).output().unwrap())
     }
 
-    /// Runs a command that reads `input`, without a password in the environment.
+    /// Runs a command with `input` on stdin and without a password in the environment.
     pub(crate) fn run_with_input(&self, line: &str, input: &str) -> Outcome {
         let mut command = self.command(line);
         command.env_remove("PADDOCK_PASSWORD").stdin(Stdio::piped());
@@ -266,14 +266,14 @@ impl Client {
         Outcome::new(line, child.wait_with_output().unwrap())
     }
 
-    /// Runs a command for its JSON.
+    /// Runs a command and parses its JSON output.
     pub(crate) fn json(&self, line: &str) -> Value {
         let outcome = self.run(&format!("-o json {line}")).succeeds();
         serde_json::from_str(&outcome.stdout).unwrap()
     }
 }
 
-/// A command that inherits nothing from whoever runs the tests.
+/// A command without inherited environment, except `PATH`.
 pub(crate) fn bare(program: &str) -> Command {
     let mut command = Command::new(program);
     command.env_clear().stdin(Stdio::null());
@@ -281,7 +281,7 @@ pub(crate) fn bare(program: &str) -> Command {
     command
 }
 
-/// How a command ended.
+/// Result of a command.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     line: String,
@@ -298,21 +298,21 @@ impl Outcome {
         Self { line: line.into(), status: output.status, stdout, stderr }
     }
 
-    /// It must have worked.
+    /// Asserts success.
     #[track_caller]
     pub(crate) fn succeeds(self) -> Self {
         self.ends(0)
     }
 
-    /// It must have failed with this code, saying this on stderr and nothing on stdout.
+    /// Asserts an exit code, these texts on stderr and an empty stdout.
     #[track_caller]
     pub(crate) fn fails(self, code: i32, words: &[&str]) -> Self {
         let outcome = self.ends(code);
         assert_eq!(outcome.stdout, "", "{}", outcome.line);
-        outcome.remarks(words)
+        outcome.notes(words)
     }
 
-    /// Each of these must be on stdout.
+    /// Asserts that stdout contains these texts.
     #[track_caller]
     pub(crate) fn prints(self, words: &[&str]) -> Self {
         for word in words {
@@ -321,16 +321,16 @@ impl Outcome {
         self
     }
 
-    /// Each of these must be on stderr.
+    /// Asserts that stderr contains these texts.
     #[track_caller]
-    pub(crate) fn remarks(self, words: &[&str]) -> Self {
+    pub(crate) fn notes(self, words: &[&str]) -> Self {
         for word in words {
             assert!(self.stderr.contains(word), "no {word:?} on stderr: {self:#?}");
         }
         self
     }
 
-    /// It must have ended with this code.
+    /// Asserts an exit code.
     #[track_caller]
     pub(crate) fn ends(self, code: i32) -> Self {
         assert_eq!(self.status.code(), Some(code), "{self:#?}");

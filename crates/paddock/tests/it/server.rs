@@ -1,4 +1,4 @@
-//! A server from its start to its rest: readiness, the administrator, logs, the default runtime.
+//! Server startup: readiness, admin password, logs, runtime and locks.
 
 use std::time::Duration;
 
@@ -8,18 +8,18 @@ use testing::{Client, on_both_engines};
 use super::process::{PASSWORD, Server, Setup};
 
 on_both_engines! {
-    async fn it_is_ready_on_an_empty_place_and_again_later(engine: Engine) {
+    async fn server_is_ready_on_first_start_and_after_a_crash(engine: Engine) {
         let mut server = Setup::on(engine).await.start();
         assert_eq!(server.http().get("/api/v1/self/readiness").await.expect(200)["status"], "healthy");
-        let says = server.stdout();
+        let stdout = server.stdout();
         let console = format!("console: {}/", server.address);
-        assert!(says.contains(&console) && says.contains("/docs"), "{says}");
+        assert!(stdout.contains(&console) && stdout.contains("/docs"), "{stdout}");
         let clusters = server.http_as("admin", PASSWORD).await.get("/api/v1/clusters").await;
         assert_eq!(clusters.json["items"][0]["name"], "local");
         let token = server.http_owner("acme").await;
         token.get("/api/v1/users/me").await.expect(200);
         server.kill();
-        server.again();
+        server.restart();
         server.http().get("/api/v1/self/readiness").await.expect(200);
         let clusters = server.http_as("acme", PASSWORD).await.get("/api/v1/clusters").await;
         assert_eq!(clusters.json["items"].as_array().unwrap().len(), 1, "{:#}", clusters.json);
@@ -27,52 +27,52 @@ on_both_engines! {
 }
 
 #[tokio::test]
-async fn a_made_up_password_is_shown_once_and_works_for_ever() {
+async fn generated_password_is_shown_once_and_stays_valid() {
     let mut server = Setup::plain().start();
-    let says = server.stdout();
-    let password = made_up(&says);
-    assert_eq!(says.matches(&password).count(), 1, "{says}");
+    let stdout = server.stdout();
+    let password = generated_password(&stdout);
+    assert_eq!(stdout.matches(&password).count(), 1, "{stdout}");
     server.http_as("admin", &password).await.get("/api/v1/users/me").await.expect(200);
     assert!(!server.stderr().contains(&password));
 
     server.kill();
-    server.again();
+    server.restart();
     assert!(!server.stdout().contains("password"), "{}", server.stdout());
     server.http_as("admin", &password).await.get("/api/v1/users/me").await.expect(200);
 }
 
 #[tokio::test]
-async fn a_made_up_password_is_not_lost_to_a_port_in_use() {
+async fn generated_password_is_not_lost_if_the_port_is_in_use() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let setup = Setup::plain().arg("--listen", &address);
-    setup.refused().fails(1, &["paddock: --listen: ", &address, "in use"]);
+    setup.run_to_exit().fails(1, &["paddock: --listen: ", &address, "in use"]);
     let server = setup.arg("--listen", "127.0.0.1:0").start();
-    let password = made_up(&server.stdout());
+    let password = generated_password(&server.stdout());
     server.http_as("admin", &password).await.get("/api/v1/users/me").await.expect(200);
 }
 
 #[tokio::test]
-async fn a_new_password_of_the_administrator_holds_from_the_next_start_on() {
+async fn admin_password_setting_applies_at_the_next_start() {
     let mut server = Setup::plain().env("PADDOCK_ADMIN_PASSWORD", "the first").start();
     assert!(!server.stdout().contains("password"));
     server.http_as("admin", "the first").await.get("/api/v1/users/me").await.expect(200);
     server.kill();
     server.setup = std::mem::replace(&mut server.setup, Setup::plain())
         .env("PADDOCK_ADMIN_PASSWORD", "the second");
-    server.again();
+    server.restart();
     let old = json!({ "username": "admin", "password": "the first" });
     server.http().post("/api/v1/login", old).await.expect(401);
     server.http_as("admin", "the second").await.get("/api/v1/users/me").await.expect(200);
 }
 
-fn made_up(says: &str) -> String {
-    let (_, rest) = says.split_once("user admin has the password ").unwrap();
+fn generated_password(stdout: &str) -> String {
+    let (_, rest) = stdout.split_once("generated password of user admin: ").unwrap();
     rest.split(' ').next().unwrap().to_owned()
 }
 
 #[tokio::test]
-async fn logs_are_json_when_asked_for_and_plain_otherwise() {
+async fn log_format_is_configurable() {
     for format in ["json", "text"] {
         let setup = Setup::new().arg("--log-format", format).arg("--log", "debug");
         let mut server = setup.start();
@@ -80,7 +80,7 @@ async fn logs_are_json_when_asked_for_and_plain_otherwise() {
         running(&ann, json!({ "resources": { "cpu": "100m" }, "image": "nginx:1" })).await;
         server.http().get("/api/v1/nothing").await.expect(404);
         server.terminate();
-        assert!(server.ended(Duration::from_secs(10)).success());
+        assert!(server.wait_for_exit(Duration::from_secs(10)).success());
         let logs = server.stderr();
         assert!(logs.lines().count() > 5 && !logs.contains('\u{1b}'), "{logs}");
         for line in logs.lines().filter(|_| format == "json") {
@@ -93,7 +93,7 @@ async fn logs_are_json_when_asked_for_and_plain_otherwise() {
 }
 
 #[tokio::test]
-async fn without_a_container_runtime_an_image_fails_and_says_what_to_do() {
+async fn missing_container_runtime_fails_deployment_with_instructions() {
     let setup = Setup::plain().arg("--runtime", "docker");
     let server = setup.env("DOCKER_HOST", "unix:///nowhere/docker.sock").start();
     let ann = server.http_owner("acme").await;
@@ -106,8 +106,8 @@ async fn without_a_container_runtime_an_image_fails_and_says_what_to_do() {
     assert!(reason.contains("/nowhere/docker.sock") && reason.contains("--runtime"), "{reason}");
 }
 
-async fn running(client: &Client, wanted: Value) {
-    let id = client.post("/api/v1/deployments", wanted).await.text("id");
+async fn running(client: &Client, body: Value) {
+    let id = client.post("/api/v1/deployments", body).await.text("id");
     until(client, &id, "running").await;
 }
 
@@ -124,18 +124,18 @@ async fn until(client: &Client, id: &str, status: &str) -> Value {
 }
 
 #[test]
-fn two_servers_can_not_share_their_files() {
+fn second_server_on_the_same_files_is_refused() {
     let server = Server::start();
     let data = server.setup.file("data");
     Setup::new()
         .arg("--data-dir", data.to_str().unwrap())
-        .refused()
+        .run_to_exit()
         .fails(1, &["paddock: --data-dir: ", "is in use by another server\n"]);
 
     let url = format!("sqlite:{}", data.join("other.db").display());
     let _other = Setup::new().arg("--database-url", &url).start();
     Setup::new()
         .arg("--database-url", &url)
-        .refused()
+        .run_to_exit()
         .fails(1, &["paddock: --database-url: ", "is in use by another server\n"]);
 }

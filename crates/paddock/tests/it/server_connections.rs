@@ -1,4 +1,4 @@
-//! Connections that are slow, long or in a hurry.
+//! Slow, oversized, pipelined and invalid HTTP connections.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -8,16 +8,16 @@ use super::process::Setup;
 
 const PING: &str = "GET /api/v1/self/ping HTTP/1.1\r\nhost: x\r\n\r\n";
 
-/// Reads until the other side ends the connection.
-fn rest(stream: &mut TcpStream) -> String {
+/// Reads until the server closes the connection.
+fn read_to_end(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
-    // A reset ends it too; what came before counts.
+    // Ignores a reset after the response.
     let _ = stream.read_to_end(&mut bytes);
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[test]
-fn who_does_not_go_on_is_ended_and_stops_nobody() {
+fn stalled_connections_time_out_and_block_nobody() {
     let server = Setup::new().arg("--request-timeout-secs", "1").start();
     let half_a_header = "POST /api/v1/login HTTP/1.1\r\nhost: x\r\ncontent-ty";
     let half_a_body = "POST /api/v1/login HTTP/1.1\r\nhost: x\r\ncontent-type: \
@@ -36,64 +36,69 @@ fn who_does_not_go_on_is_ended_and_stops_nobody() {
     let started = base::monotonic();
     let mut other = server.connect();
     other.write_all(PING.replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n").as_bytes()).unwrap();
-    assert!(rest(&mut other).contains("pong"));
+    assert!(read_to_end(&mut other).contains("pong"));
     assert!(started.elapsed() < Duration::from_secs(1), "{:?}", started.elapsed());
 
     for (n, mut stream) in slow.into_iter().enumerate() {
-        let said = rest(&mut stream);
+        let response = read_to_end(&mut stream);
         match n % 3 {
-            1 => assert!(said.starts_with("HTTP/1.1 408 "), "{said}"),
-            _ => assert!(said.is_empty() || said.starts_with("HTTP/1.1 408 "), "{said}"),
+            1 => assert!(response.starts_with("HTTP/1.1 408 "), "{response}"),
+            _ => {
+                assert!(response.is_empty() || response.starts_with("HTTP/1.1 408 "), "{response}");
+            }
         }
     }
     assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
 }
 
 #[test]
-fn a_header_that_nobody_needs_is_refused() {
+fn oversized_header_is_rejected() {
     let server = Setup::new().start();
     for length in [10_000, 1_000_000] {
         let mut stream = server.connect();
         let long = format!("x-long: {}\r\nconnection: close\r\n\r\n", "x".repeat(length));
         let request = PING.replace("\r\n\r\n", &format!("\r\n{long}"));
-        // The server need not listen to the end.
+        // The server may close the connection early.
         let _ = stream.write_all(request.as_bytes());
-        let said = rest(&mut stream);
-        assert!(said.starts_with("HTTP/1.1 431 "), "{length}: {said}");
+        let response = read_to_end(&mut stream);
+        assert!(response.starts_with("HTTP/1.1 431 "), "{length}: {response}");
     }
 }
 
 #[test]
-fn one_connection_serves_many_requests_one_by_one_or_all_at_once() {
+fn connection_serves_sequential_and_pipelined_requests() {
     let server = Setup::new().start();
     let mut stream = server.connect();
     for _ in 0..3 {
         stream.write_all(PING.as_bytes()).unwrap();
-        let mut said = String::new();
-        while !said.contains("pong") {
+        let mut response = String::new();
+        while !response.contains("pong") {
             let mut piece = [0; 4096];
             let length = stream.read(&mut piece).unwrap();
-            assert!(length > 0, "the connection ended after {said:?}");
-            said.push_str(std::str::from_utf8(&piece[..length]).unwrap());
+            assert!(length > 0, "the connection ended after {response:?}");
+            response.push_str(std::str::from_utf8(&piece[..length]).unwrap());
         }
     }
     let last = PING.replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n");
     stream.write_all(format!("{}{last}", PING.repeat(9)).as_bytes()).unwrap();
-    let said = rest(&mut stream);
-    assert_eq!(said.matches("HTTP/1.1 200 OK").count(), 10, "{said}");
-    assert_eq!(said.matches("pong").count(), 10, "{said}");
+    let response = read_to_end(&mut stream);
+    assert_eq!(response.matches("HTTP/1.1 200 OK").count(), 10, "{response}");
+    assert_eq!(response.matches("pong").count(), 10, "{response}");
 }
 
 #[test]
-fn what_is_no_http_is_refused() {
+fn invalid_http_is_rejected() {
     let server = Setup::new().start();
     for nonsense in ["\0\0\0\0\r\n\r\n", "HELLO\r\n\r\n", "GET / HTTP/9.9\r\n\r\n"] {
         let mut stream = server.connect();
         stream.write_all(nonsense.as_bytes()).unwrap();
-        let said = rest(&mut stream);
-        assert!(said.is_empty() || said.starts_with("HTTP/1.1 4"), "{nonsense:?}: {said}");
+        let response = read_to_end(&mut stream);
+        assert!(
+            response.is_empty() || response.starts_with("HTTP/1.1 4"),
+            "{nonsense:?}: {response}"
+        );
     }
     let mut stream = server.connect();
     stream.write_all(PING.replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n").as_bytes()).unwrap();
-    assert!(rest(&mut stream).contains("pong"));
+    assert!(read_to_end(&mut stream).contains("pong"));
 }

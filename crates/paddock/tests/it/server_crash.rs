@@ -1,21 +1,21 @@
-//! A server that is killed in the middle of a storm of writes has lost nothing when it is back.
+//! A server that is killed under load loses no acknowledged write.
 
 use testing::on_both_engines;
 
 use super::process::{Server, Setup};
-use super::storm::Arena;
+use super::storm::Workload;
 
 on_both_engines! {
-    async fn a_kill_in_a_storm_loses_nothing(engine: Engine) {
+    async fn crash_under_load_loses_nothing(engine: Engine) {
         let limit = "--max-deployments-per-organization";
         let mut server = Setup::on(engine).await.arg(limit, "100000").start();
-        let mut arena = Arena::new(&server).await;
+        let mut workload = Workload::new(&server).await;
         for _ in 0..3 {
-            arena.storm(&mut server, 400, Server::kill).await;
-            assert!(arena.ledger.unanswered > 0, "the kill came too late");
-            server.again();
-            arena.is_remembered(&server).await;
+            workload.storm(&mut server, 400, Server::kill).await;
+            assert!(workload.ledger.unanswered > 0, "the kill came too late");
+            server.restart();
+            workload.assert_persisted(&server).await;
         }
-        arena.comes_to_rest(&server).await;
+        workload.assert_settles(&server).await;
     }
 }

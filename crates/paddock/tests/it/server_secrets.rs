@@ -1,4 +1,4 @@
-//! What is secret is in no log, and what is only to be recognised is not in the database either.
+//! Secrets are never logged, and credentials that are only verified are never stored.
 
 use std::fs;
 use std::time::Duration;
@@ -13,7 +13,7 @@ const ENV: &str = "env-word-7f3";
 const NEW: &str = "new-word-2c8";
 
 on_both_engines! {
-    async fn secrets_are_in_no_log_and_not_in_the_database(engine: Engine) {
+    async fn secrets_are_neither_logged_nor_stored(engine: Engine) {
         let mut server = Setup::on(engine).await.arg("--log", "trace").start();
         let ann = server.http_owner("acme").await;
         let wrong = json!({ "username": "acme", "password": WRONG });
@@ -40,16 +40,16 @@ on_both_engines! {
         let by_bearer = server.http().with_token(&second);
         by_bearer.post("/organization/invite/", join).await.expect(201);
 
-        let wanted = json!({ "name": "web", "image": "nginx:1", "resources": { "cpu": "1m" }, "env": { "KEY": ENV } });
+        let body = json!({ "name": "web", "image": "nginx:1", "resources": { "cpu": "1m" }, "env": { "KEY": ENV } });
         let key = ann.request("POST", "/api/v1/deployments").header("idempotency-key", "d");
-        let id = ann.send(key.json(&wanted)).await.text("id");
+        let id = ann.send(key.json(&body)).await.text("id");
         let history = ann.get(&format!("/api/v1/deployments/{id}/history")).await.expect(200);
         assert!(!history.to_string().contains(ENV), "{history:#}");
         let broken = json!({ "name": 5, "resources": {}, "env": { "KEY": ENV } });
         ann.post("/api/v1/deployments", broken).await.expect(400);
         tokio::time::sleep(Duration::from_millis(300)).await;
         server.terminate();
-        assert!(server.ended(Duration::from_secs(10)).success());
+        assert!(server.wait_for_exit(Duration::from_secs(10)).success());
 
         let secrets = [token.as_str(), first.as_str(), second.as_str(), PASSWORD, WRONG, NEW];
         let logs = [server.stdout(), server.stderr()].concat();
@@ -70,13 +70,13 @@ on_both_engines! {
 }
 
 #[tokio::test]
-async fn the_databases_password_is_in_no_log() {
+async fn database_password_is_not_logged() {
     let url = testing::create_postgres().await.replace("paddock@", "paddock:pg-word-5a1@");
     assert!(url.contains("pg-word"), "{url}");
     let mut server = Setup::new().arg("--database-url", &url).arg("--log", "trace").start();
     server.http_owner("acme").await;
     server.terminate();
-    assert!(server.ended(Duration::from_secs(10)).success());
+    assert!(server.wait_for_exit(Duration::from_secs(10)).success());
     let logs = [server.stdout(), server.stderr()].concat();
     assert!(!logs.contains("pg-word-5a1"), "{logs}");
 }

@@ -1,15 +1,14 @@
-//! Settings: a bad one stops the start with one sentence that names it; flags come before variables,
-//! variables before the file.
+//! Validation and precedence of settings.
 
 use std::fs;
 
 use super::client_template::publish;
 use super::process::Setup;
 
-/// Part of a password that must never be seen.
+/// Part of a password that must never appear in output.
 const HIDDEN: &str = "hidden-word";
 
-/// A name and a value that can't be used.
+/// Settings with invalid values.
 const BAD: [(&str, &str); 28] = [
     ("listen", "nowhere"),
     ("listen", "127.0.0.1:99999"),
@@ -41,8 +40,8 @@ const BAD: [(&str, &str); 28] = [
     ("config", "/dev/null/paddock.toml"),
 ];
 
-/// Says what is wrong when it is set as a flag, as a variable, or in the file.
-fn refusals(name: &str, value: &str) -> Vec<String> {
+/// Errors of a setting given as flag, as variable and in the file.
+fn errors(name: &str, value: &str) -> Vec<String> {
     let flag = format!("--{name}");
     let setup = || Setup::new().without(&flag);
     let as_flag = setup().arg(&flag, value);
@@ -59,36 +58,36 @@ fn refusals(name: &str, value: &str) -> Vec<String> {
         fs::write(&file, format!("{word} = {value:?}\n")).unwrap();
         ways.push(in_file.arg("--config", file.to_str().unwrap()));
     }
-    ways.iter().map(|setup| setup.refused().fails(1, &[]).stderr).collect()
+    ways.iter().map(|setup| setup.run_to_exit().fails(1, &[]).stderr).collect()
 }
 
 #[test]
-fn a_bad_setting_stops_the_start_with_one_sentence_that_names_it() {
+fn invalid_setting_aborts_startup_with_its_name() {
     for (name, value) in BAD {
-        for said in refusals(name, value) {
-            assert!(said.starts_with(&format!("paddock: --{name}: ")), "{name} {value}: {said}");
-            assert_eq!(said.lines().count(), 1, "{name} {value}: {said}");
-            assert!(!said.contains(HIDDEN), "{name} {value}: {said}");
+        for error in errors(name, value) {
+            assert!(error.starts_with(&format!("paddock: --{name}: ")), "{name} {value}: {error}");
+            assert_eq!(error.lines().count(), 1, "{name} {value}: {error}");
+            assert!(!error.contains(HIDDEN), "{name} {value}: {error}");
         }
     }
 }
 
 #[test]
-fn flags_come_before_variables_and_variables_before_the_file() {
+fn flags_override_variables_and_variables_override_the_file() {
     let setup = Setup::new();
     let file = setup.file("paddock.toml");
     fs::write(&file, "log_format = \"of the file\"\n").unwrap();
     let setup = setup.arg("--config", file.to_str().unwrap());
-    setup.refused().fails(1, &["--log-format: \"of the file\""]);
+    setup.run_to_exit().fails(1, &["--log-format: ", "not \"of the file\""]);
     let setup = setup.env("PADDOCK_LOG_FORMAT", "of the variable");
-    setup.refused().fails(1, &["--log-format: \"of the variable\""]);
+    setup.run_to_exit().fails(1, &["--log-format: ", "not \"of the variable\""]);
     let setup = setup.arg("--log-format", "of the flag");
-    setup.refused().fails(1, &["--log-format: \"of the flag\""]);
+    setup.run_to_exit().fails(1, &["--log-format: ", "not \"of the flag\""]);
     setup.arg("--log-format", "json").start();
 }
 
 #[test]
-fn the_file_is_named_by_a_variable_too_and_may_hold_numbers() {
+fn config_file_may_be_set_by_variable_and_contain_numbers() {
     let setup = Setup::new();
     let file = setup.file("paddock.toml");
     let text = "password_min_length = 12\nlocal_agent = true\ntoken_life_secs = 60\n";
@@ -101,7 +100,7 @@ fn the_file_is_named_by_a_variable_too_and_may_hold_numbers() {
 }
 
 #[test]
-fn a_file_that_is_not_understood_is_refused() {
+fn invalid_config_file_is_rejected() {
     for (text, words) in [
         ("lisen = \"127.0.0.1:0\"", &["paddock.toml: unknown field `lisen`"][..]),
         ("log = \"info\"\nlisten", &["paddock.toml: line 2: "]),
@@ -110,21 +109,21 @@ fn a_file_that_is_not_understood_is_refused() {
         let setup = Setup::new();
         let file = setup.file("paddock.toml");
         fs::write(&file, text).unwrap();
-        let outcome = setup.arg("--config", file.to_str().unwrap()).refused().fails(1, words);
+        let outcome = setup.arg("--config", file.to_str().unwrap()).run_to_exit().fails(1, words);
         assert!(outcome.stderr.starts_with("paddock: --config: "), "{outcome:?}");
         assert_eq!(outcome.stderr.lines().count(), 1, "{outcome:?}");
     }
 }
 
 #[test]
-fn private_addresses_are_called_unless_that_is_refused() {
-    for (value, why) in [("allow", "can't be reached"), ("refuse", "public ones only")] {
+fn private_addresses_are_refused_if_configured() {
+    for (value, why) in [("allow", "is unreachable"), ("refuse", "public ones only")] {
         let setup = Setup::new();
         let file = setup.file("paddock.toml");
         fs::write(&file, format!("private_addresses = {value:?}\n")).unwrap();
         let server = setup.arg("--config", file.to_str().unwrap()).start();
         let ann = server.owner("acme", "ann");
-        // Nobody listens there.
+        // Nothing listens there.
         let call = "  - {name: call, executor: command, with: {url: 'http://127.0.0.1:1/'}}";
         publish(&ann, &format!("name: shop\nversion: 1.0.0\nresources:\n{call}\n"));
         ann.run("env apply shop --template shop").succeeds();

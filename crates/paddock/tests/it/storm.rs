@@ -1,4 +1,4 @@
-//! Many clients that write at once, and a ledger of what they were told.
+//! Concurrent writers, and a ledger of acknowledged writes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,24 +12,24 @@ use testing::Client;
 use super::process::Server;
 
 const CLIENTS: usize = 32;
-/// What the arena has; every deployment and every hand takes one.
+/// Capacity of the contended cluster; every deployment and every reservation needs one.
 const CPUS: usize = 12;
 
-/// What the server has said yes to, and what it may have done without saying so.
+/// Acknowledged writes, and writes that may have happened without a response.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     clusters: BTreeSet<String>,
     deployments: BTreeSet<String>,
     invites: BTreeSet<String>,
-    /// Deletions: said yes to, and unanswered.
+    /// Deletions: acknowledged and unanswered.
     deleted: BTreeSet<String>,
     maybe_deleted: BTreeSet<String>,
-    /// By hand: how much was taken, given back, and how much of both is not known.
-    taken: usize,
-    maybe_taken: usize,
-    given: usize,
-    maybe_given: usize,
-    /// Requests that got no answer.
+    /// Reserved and released capacity: acknowledged and unanswered.
+    reserved: usize,
+    maybe_reserved: usize,
+    released: usize,
+    maybe_released: usize,
+    /// Requests without a response.
     pub(crate) unanswered: usize,
 }
 
@@ -40,22 +40,22 @@ impl Ledger {
         self.invites.extend(other.invites);
         self.deleted.extend(other.deleted);
         self.maybe_deleted.extend(other.maybe_deleted);
-        self.taken += other.taken;
-        self.maybe_taken += other.maybe_taken;
-        self.given += other.given;
-        self.maybe_given += other.maybe_given;
+        self.reserved += other.reserved;
+        self.maybe_reserved += other.maybe_reserved;
+        self.released += other.released;
+        self.maybe_released += other.maybe_released;
         self.unanswered += other.unanswered;
     }
 }
 
-/// An organization, and the one cluster that all fight for.
-pub(crate) struct Arena {
+/// An organization and its contended cluster.
+pub(crate) struct Workload {
     token: Client,
     cluster: String,
     pub(crate) ledger: Ledger,
 }
 
-impl Arena {
+impl Workload {
     pub(crate) async fn new(server: &Server) -> Self {
         let owner = server.http_owner("storm").await;
         let body = json!({ "name": "arena", "capacity": { "cpu": CPUS } });
@@ -63,12 +63,12 @@ impl Arena {
         Self { token: owner, cluster, ledger: Ledger::default() }
     }
 
-    /// Whoever is signed in here is so after a restart, too.
+    /// Client for the current address; the token survives a restart.
     pub(crate) fn client(&self, server: &Server) -> Client {
         self.token.at(&server.address)
     }
 
-    /// Writes from all sides; after so many answers `act` is called, and all that is left is awaited.
+    /// Runs concurrent writers; after `acks` responses calls `act` and waits for the writers.
     pub(crate) async fn storm(&mut self, server: &mut Server, acks: usize, act: fn(&mut Server)) {
         let shared = Arc::new(Shared::default());
         let client = self.client(server);
@@ -89,45 +89,45 @@ impl Arena {
         }
     }
 
-    /// All that was promised is there, and no more is used than there is.
-    pub(crate) async fn is_remembered(&self, server: &Server) {
+    /// Asserts that all acknowledged objects exist and that capacity is not exceeded.
+    pub(crate) async fn assert_persisted(&self, server: &Server) {
         let client = self.client(server);
-        self.remembered(&client, "clusters", &self.ledger.clusters).await;
-        self.remembered(&client, "deployments", &self.ledger.deployments).await;
-        self.remembered(&client, "invites", &self.ledger.invites).await;
-        let arena = client.get(&format!("/api/v1/clusters/{}", self.cluster)).await.expect(200);
-        assert!(used(&arena) <= CPUS, "{arena:#}");
+        self.assert_exist(&client, "clusters", &self.ledger.clusters).await;
+        self.assert_exist(&client, "deployments", &self.ledger.deployments).await;
+        self.assert_exist(&client, "invites", &self.ledger.invites).await;
+        let contended = client.get(&format!("/api/v1/clusters/{}", self.cluster)).await.expect(200);
+        assert!(used(&contended) <= CPUS, "{contended:#}");
     }
 
-    async fn remembered(&self, client: &Client, kind: &str, promised: &BTreeSet<String>) {
+    async fn assert_exist(&self, client: &Client, kind: &str, acknowledged: &BTreeSet<String>) {
         let found = all(client, kind).await;
         let found: BTreeSet<_> = found.iter().map(|item| item["id"].as_str().unwrap()).collect();
-        for id in promised {
+        for id in acknowledged {
             let (sure, maybe) = (&self.ledger.deleted, &self.ledger.maybe_deleted);
-            let may_be_gone = sure.contains(id) || maybe.contains(id);
-            assert!(may_be_gone || found.contains(id.as_str()), "of {kind}, {id} is forgotten");
+            let may_be_deleted = sure.contains(id) || maybe.contains(id);
+            assert!(may_be_deleted || found.contains(id.as_str()), "{id} of {kind} is lost");
         }
     }
 
-    /// The same, and soon nothing that was deleted is left, all is placed that can be, and what is
-    /// used is what runs and what was taken by hand.
-    pub(crate) async fn comes_to_rest(&self, server: &Server) {
-        self.is_remembered(server).await;
+    /// Like [`Self::assert_persisted`]; eventually, deleted objects are removed, everything that
+    /// fits is placed, and used capacity equals running plus reserved.
+    pub(crate) async fn assert_settles(&self, server: &Server) {
+        self.assert_persisted(server).await;
         let client = self.client(server);
         let mut last = String::new();
         for _ in 0..400 {
             let clusters = all(&client, "clusters").await;
             let deployments = all(&client, "deployments").await;
-            match self.is_at_rest(&clusters, &deployments) {
+            match self.check_settled(&clusters, &deployments) {
                 Ok(()) => return,
                 Err(reason) => last = reason,
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        panic!("it does not come to rest: {last}\n{}", server.stderr());
+        panic!("state does not settle: {last}\n{}", server.stderr());
     }
 
-    fn is_at_rest(&self, clusters: &[Value], deployments: &[Value]) -> Result<(), String> {
+    fn check_settled(&self, clusters: &[Value], deployments: &[Value]) -> Result<(), String> {
         let ledger = &self.ledger;
         for item in clusters.iter().chain(deployments) {
             let (id, status) = (item["id"].as_str().unwrap(), item["status"].as_str().unwrap());
@@ -140,12 +140,15 @@ impl Arena {
         }
         let count = |status| deployments.iter().filter(|d| d["status"] == status).count();
         let (running, waiting) = (count("running"), count("queued") + count("preempted"));
-        let arena = clusters.iter().find(|c| c["id"] == self.cluster.as_str()).expect("the arena");
-        let used = used(arena);
+        let contended = clusters
+            .iter()
+            .find(|c| c["id"] == self.cluster.as_str())
+            .expect("the contended cluster exists");
+        let used = used(contended);
         assert!(used <= CPUS, "{used} of {CPUS} used");
         let by_hand = used.checked_sub(running).ok_or(format!("{used} used, {running} run"))?;
-        let least = ledger.taken.saturating_sub(ledger.given + ledger.maybe_given);
-        let most = ledger.taken + ledger.maybe_taken - ledger.given;
+        let least = ledger.reserved.saturating_sub(ledger.released + ledger.maybe_released);
+        let most = ledger.reserved + ledger.maybe_reserved - ledger.released;
         if !(least..=most).contains(&by_hand) {
             return Err(format!(
                 "{by_hand} by hand, not {least} to {most}: {used} used, {running} run"
@@ -162,7 +165,7 @@ fn used(cluster: &Value) -> usize {
     usize::try_from(cluster["capacity"]["cpu"]["used"].as_u64().unwrap()).unwrap()
 }
 
-/// A list from its first page to its last.
+/// All pages of a list.
 async fn all(client: &Client, what: &str) -> Vec<Value> {
     let mut items = Vec::new();
     let mut after = String::new();
@@ -182,22 +185,22 @@ struct Shared {
     is_over: AtomicBool,
 }
 
-/// One of the clients.
+/// A concurrent client.
 struct Writer {
     number: usize,
     client: Client,
     cluster: String,
     ledger: Ledger,
-    /// What it has made and not deleted.
+    /// Created and not yet deleted.
     own_deployments: Vec<String>,
     own_clusters: Vec<String>,
     held: usize,
 }
 
-enum Said {
-    Yes(Value),
-    No,
-    Nothing,
+enum Reply {
+    Accepted(Value),
+    Refused,
+    Unanswered,
 }
 
 impl Writer {
@@ -215,7 +218,7 @@ impl Writer {
             } else {
                 self.ledger.unanswered += 1;
             }
-            // Who was not answered stops: the server is gone.
+            // Stops without a response: the server is down.
             if !was_answered || shared.is_over.load(Ordering::SeqCst) && round.is_multiple_of(8) {
                 break;
             }
@@ -223,49 +226,49 @@ impl Writer {
         self.ledger
     }
 
-    /// One write of the kind whose turn it is. Was it answered?
+    /// Performs the next write and returns whether it was answered.
     async fn step(&mut self, round: usize) -> bool {
         match round % 8 {
             0 => self.create_cluster().await,
             1..=3 => self.create_deployment(round).await,
             4 if self.own_deployments.len() > 1 => self.delete("deployments").await,
             5 if self.own_clusters.len() > 1 => self.delete("clusters").await,
-            6 if self.held > 0 => self.give_back().await,
-            6 => self.take().await,
+            6 if self.held > 0 => self.release().await,
+            6 => self.reserve().await,
             _ => self.create_invite().await,
         }
     }
 
     async fn create_cluster(&mut self) -> bool {
         let body = json!({ "name": "small", "capacity": { "gpu": 1 } });
-        let said = self.send("POST", "/api/v1/clusters", Some(body)).await;
-        if let Said::Yes(made) = &said {
-            let id = made["id"].as_str().unwrap().to_owned();
+        let reply = self.send("POST", "/api/v1/clusters", Some(body)).await;
+        if let Reply::Accepted(created) = &reply {
+            let id = created["id"].as_str().unwrap().to_owned();
             self.own_clusters.push(id.clone());
             self.ledger.clusters.insert(id);
         }
-        !matches!(said, Said::Nothing)
+        !matches!(reply, Reply::Unanswered)
     }
 
     async fn create_deployment(&mut self, round: usize) -> bool {
         let image = round.is_multiple_of(2).then_some("nginx:1");
         let body = json!({ "cluster_id": self.cluster, "resources": { "cpu": 1 }, "image": image,
                            "priority": round % 5 });
-        let said = self.send("POST", "/api/v1/deployments", Some(body)).await;
-        if let Said::Yes(made) = &said {
-            let id = made["id"].as_str().unwrap().to_owned();
+        let reply = self.send("POST", "/api/v1/deployments", Some(body)).await;
+        if let Reply::Accepted(created) = &reply {
+            let id = created["id"].as_str().unwrap().to_owned();
             self.own_deployments.push(id.clone());
             self.ledger.deployments.insert(id);
         }
-        !matches!(said, Said::Nothing)
+        !matches!(reply, Reply::Unanswered)
     }
 
     async fn create_invite(&mut self) -> bool {
-        let said = self.send("POST", "/api/v1/invites", None).await;
-        if let Said::Yes(made) = &said {
-            self.ledger.invites.insert(made["id"].as_str().unwrap().to_owned());
+        let reply = self.send("POST", "/api/v1/invites", None).await;
+        if let Reply::Accepted(created) = &reply {
+            self.ledger.invites.insert(created["id"].as_str().unwrap().to_owned());
         }
-        !matches!(said, Said::Nothing)
+        !matches!(reply, Reply::Unanswered)
     }
 
     async fn delete(&mut self, what: &str) -> bool {
@@ -273,59 +276,59 @@ impl Writer {
             if what == "clusters" { &mut self.own_clusters } else { &mut self.own_deployments };
         let id = own.remove(0);
         match self.send("DELETE", &format!("/api/v1/{what}/{id}"), None).await {
-            Said::Yes(_) => self.ledger.deleted.insert(id),
-            Said::No => panic!("{id} can't be deleted"),
-            Said::Nothing => !self.ledger.maybe_deleted.insert(id),
+            Reply::Accepted(_) => self.ledger.deleted.insert(id),
+            Reply::Refused => panic!("deletion of {id} was refused"),
+            Reply::Unanswered => !self.ledger.maybe_deleted.insert(id),
         }
     }
 
-    async fn take(&mut self) -> bool {
+    async fn reserve(&mut self) -> bool {
         match self.by_hand("take").await {
-            Said::Yes(_) => {
+            Reply::Accepted(_) => {
                 self.held += 1;
-                self.ledger.taken += 1;
+                self.ledger.reserved += 1;
                 true
             }
-            Said::No => true,
-            Said::Nothing => {
-                self.ledger.maybe_taken += 1;
+            Reply::Refused => true,
+            Reply::Unanswered => {
+                self.ledger.maybe_reserved += 1;
                 false
             }
         }
     }
 
-    async fn give_back(&mut self) -> bool {
+    async fn release(&mut self) -> bool {
         self.held -= 1;
         match self.by_hand("give-back").await {
-            Said::Yes(_) => {
-                self.ledger.given += 1;
+            Reply::Accepted(_) => {
+                self.ledger.released += 1;
                 true
             }
-            Said::No => panic!("what was taken can't be given back"),
-            Said::Nothing => {
-                self.ledger.maybe_given += 1;
+            Reply::Refused => panic!("what was reserved can't be released back"),
+            Reply::Unanswered => {
+                self.ledger.maybe_released += 1;
                 false
             }
         }
     }
 
-    async fn by_hand(&self, verb: &str) -> Said {
+    async fn by_hand(&self, verb: &str) -> Reply {
         let path = format!("/api/v1/clusters/{}/capacity/{verb}", self.cluster);
         self.send("POST", &path, Some(json!({ "resources": { "cpu": 1 } }))).await
     }
 
-    async fn send(&self, method: &str, path: &str, body: Option<Value>) -> Said {
+    async fn send(&self, method: &str, path: &str, body: Option<Value>) -> Reply {
         let mut request = self.client.request(method, path);
         if let Some(body) = body {
             request = request.json(&body);
         }
-        let Ok(response) = request.send().await else { return Said::Nothing };
+        let Ok(response) = request.send().await else { return Reply::Unanswered };
         let status = response.status();
         match response.json().await {
-            Ok(body) if status.is_success() => Said::Yes(body),
-            Ok(_) if status == StatusCode::CONFLICT => Said::No,
+            Ok(body) if status.is_success() => Reply::Accepted(body),
+            Ok(_) if status == StatusCode::CONFLICT => Reply::Refused,
             Ok(body) => panic!("{method} {path}: {status} {body:#}"),
-            Err(_) => Said::Nothing,
+            Err(_) => Reply::Unanswered,
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Clusters that a Terraform module makes, with the real Terraform: the module starts the agent, and its
-//! end ends it.
+//! Clusters created by a Terraform module, with real Terraform: the module starts and stops the
+//! agent.
 
 use std::fs;
 use std::path::Path;
@@ -58,7 +58,7 @@ resource "terraform_data" "agent" {
 output "dns" { value = "east.example" }
 "#;
 
-/// A server that knows where it is, as the port must be known before it starts.
+/// A server with a public URL, whose port must be known before the start.
 fn start(modules: &Path, port: u16) -> Server {
     let program =
         std::env::var("PADDOCK_TEST_TERRAFORM").expect("./test sets PADDOCK_TEST_TERRAFORM");
@@ -76,14 +76,14 @@ fn free_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// Does that process run?
+/// Whether a process is running.
 fn runs(pid: &str) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     !stat.is_empty() && !stat.contains(") Z ")
 }
 
 #[test]
-fn a_module_makes_a_cluster_starts_its_agent_and_takes_all_of_it_away() {
+fn terraform_module_creates_cluster_starts_agent_and_destroys_everything() {
     let (modules, place) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     for name in ["east", "broken"] {
         fs::create_dir(modules.path().join(name)).unwrap();

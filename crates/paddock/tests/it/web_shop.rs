@@ -1,5 +1,5 @@
-//! The shop of the examples, for real: Terraform, Consul, Vault, containers and an instance; made, changed,
-//! broken by hand, mended, and taken down to nothing. And once more while everybody is killed.
+//! The web-shop example with real Terraform, Consul, Vault, containers and an instance: created,
+//! updated, repaired and destroyed, and once more while every component is killed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,26 +12,26 @@ use testing::programs::{Consul, Gate, Mode, Program, RustyVault};
 
 use super::process::{Client, PASSWORD, Server, Setup};
 use super::real::registry::Registry;
-use super::real::{ask, traces};
+use super::real::{http_get, traces};
 
 const KAFKA: &str = include_str!("../../../../catalog/kafka.yaml");
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/web-shop");
-/// How a Terraform that takes its time is made of one that does not.
+/// Module part that slows Terraform down.
 const PAUSE: &str = r#"
 resource "terraform_data" "pause" {
   provisioner "local-exec" { command = "sleep 3" }
 }
 "#;
-/// The machine may be busy, and breakers open for half a minute.
-const PATIENCE: Duration = Duration::from_mins(4);
+/// Long enough for circuit breakers, which open for 30 s, on a busy machine.
+const TIMEOUT: Duration = Duration::from_mins(4);
 
-/// A server with all that the shop needs, and somebody who wants one.
-struct Street {
+/// A server with all external systems of the shop, and an organization.
+struct ShopServer {
     server: Server,
     consul: Consul,
     vault: RustyVault,
     _running: Program,
-    /// The ways to Consul and Vault.
+    /// Gates in front of Consul and Vault.
     gates: [Gate; 2],
     image: String,
     template: tempfile::TempDir,
@@ -40,7 +40,7 @@ struct Street {
     _registry: Registry,
 }
 
-impl Street {
+impl ShopServer {
     async fn open() -> Self {
         let (registry, consul) = (Registry::start(), Consul::prepare());
         let (running, vault) = (consul.start(), RustyVault::start().await);
@@ -82,16 +82,16 @@ impl Street {
         self.server.setup.file("data")
     }
 
-    /// Ends the server as a power cut would, and starts it again.
-    async fn cut_power(&mut self) {
+    /// Kills the server with SIGKILL and starts it again.
+    async fn kill_and_restart(&mut self) {
         self.server.kill();
-        self.server.again();
+        self.server.restart();
         self.http = self.server.http_as("ann", PASSWORD).await;
         self.ann = self.server.client();
         self.ann.run("login --username ann").succeeds();
     }
 
-    /// Runs a command of the client on this shop.
+    /// Runs a `paddock env` command.
     fn env(&self, line: &str) -> super::process::Outcome {
         self.ann.run(&format!("env {line}"))
     }
@@ -102,7 +102,7 @@ impl Street {
 
     async fn shop(&self) -> Value {
         let found = self.http.get("/api/v1/environments?name=shop").await.expect(200);
-        let id = found["items"][0]["id"].as_str().expect("there is a shop").to_owned();
+        let id = found["items"][0]["id"].as_str().expect("the shop exists").to_owned();
         self.http.get(&format!("/api/v1/environments/{id}")).await.expect(200)
     }
 
@@ -112,15 +112,15 @@ impl Street {
         all.iter().find(|one| one["name"] == name).cloned().unwrap_or(Value::Null)
     }
 
-    /// Looks until it is so; else fails with what was seen last.
-    async fn until(&self, what: &str, is: impl Fn(&Value) -> bool) -> Value {
+    /// Polls until the shop satisfies the condition.
+    async fn until(&self, what: &str, condition: impl Fn(&Value) -> bool) -> Value {
         let began = base::monotonic();
         loop {
             let now = self.shop().await;
-            if is(&now) {
+            if condition(&now) {
                 return now;
             }
-            let is_late = began.elapsed() > PATIENCE;
+            let is_late = began.elapsed() > TIMEOUT;
             assert!(!is_late, "never {what}: {now:#}\n{}", self.server.stderr());
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -130,13 +130,13 @@ impl Street {
         self.until(status, |now| now["status"] == status).await
     }
 
-    /// Waits until a resource is being carried out.
-    async fn until_under_way(&self, name: &str) {
-        let what = format!("{name} under way");
+    /// Waits until a resource is planned or applied.
+    async fn until_in_progress(&self, name: &str) {
+        let what = format!("{name} in progress");
         self.until(&what, |now| {
             let all = now["resources"].as_array().unwrap();
             let one = all.iter().find(|one| one["name"] == name);
-            // Who does not answer can't even be asked what would change.
+            // If the backend does not respond, the resource stays in planning.
             one.is_some_and(|one| one["status"] == "planning" || one["status"] == "applying")
         })
         .await;
@@ -146,8 +146,8 @@ impl Street {
         self.consul.get(key).await.map(|pair| pair.value)
     }
 
-    /// The names of resources whose executors were asked to make something after that event.
-    async fn made_since(&self, seq: i64) -> BTreeSet<String> {
+    /// Resources that were applied after an event.
+    async fn applied_since(&self, seq: i64) -> BTreeSet<String> {
         let path = format!("/api/v1/events?type=resource.applying&after={seq}&limit=1000");
         let events = self.http.get(&path).await.expect(200);
         let events = events["items"].as_array().unwrap();
@@ -159,11 +159,11 @@ impl Street {
         events["items"].as_array().unwrap().last().map_or(0, |one| one["seq"].as_i64().unwrap())
     }
 
-    /// Nothing is left of it anywhere.
-    async fn assert_gone(&self) {
+    /// Asserts that nothing of the shop is left.
+    async fn assert_destroyed(&self) {
         assert_eq!(self.consul.keys("").await, Vec::<String>::new());
         assert_eq!(self.vault.secret("secret/shop/db").await, None);
-        assert_eq!(traces::of(&self.data()), Vec::<String>::new());
+        assert_eq!(traces::find(&self.data()), Vec::<String>::new());
         let folders =
             fs::read_dir(self.data().join("terraform/templates")).into_iter().flatten().flatten();
         let left: Vec<PathBuf> =
@@ -181,12 +181,12 @@ impl Street {
     }
 }
 
-impl Drop for Street {
-    /// A test that failed must not leave containers behind: they would outlive it.
+impl Drop for ShopServer {
+    /// Removes containers of a failed test, which would outlive it.
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.server.kill();
-            traces::end(&self.data());
+            traces::clean_up(&self.data());
         }
     }
 }
@@ -199,14 +199,14 @@ fn holds_state(folder: &Path) -> bool {
     folder.join("terraform.tfstate").exists()
 }
 
-/// The kind that ships, with an image that is to be had and a program that takes its time.
+/// The built-in kind with a local image and a slow start.
 fn kafka(image: &str) -> String {
     let there = "image: docker.io/apache/kafka:{{ version }}";
     let here = format!(
         "image: {image}\n    command: [sh, -c, \"sleep 2; exec httpd -f -p 9092 -h /www\"]"
     );
     let text = KAFKA.replacen(there, &here, 1);
-    assert_ne!(text, KAFKA, "its image is where it was");
+    assert_ne!(text, KAFKA, "the kind file has changed");
     text
 }
 
@@ -220,148 +220,149 @@ fn copy_of_example() -> tempfile::TempDir {
 }
 
 #[tokio::test]
-async fn it_is_made_changed_broken_mended_and_taken_down() {
-    let street = Street::open().await;
-    let folder = street.template.path().display().to_string();
-    street.ann.run(&format!("template publish {folder}")).succeeds().prints(&["web-shop@1.4.0"]);
-    let shop = format!("shop --template web-shop@1.4.0 {}", street.parameters());
-    street.env(&format!("plan {shop}")).succeeds().prints(&["network", "web-1", "migrate"]);
-    street.env(&format!("apply {shop} --wait=240")).succeeds();
+async fn shop_is_created_updated_repaired_and_destroyed() {
+    let fixture = ShopServer::open().await;
+    let folder = fixture.template.path().display().to_string();
+    fixture.ann.run(&format!("template publish {folder}")).succeeds().prints(&["web-shop@1.4.0"]);
+    let shop = format!("shop --template web-shop@1.4.0 {}", fixture.parameters());
+    fixture.env(&format!("plan {shop}")).succeeds().prints(&["network", "web-1", "migrate"]);
+    fixture.env(&format!("apply {shop} --wait=240")).succeeds();
 
-    // It is there, all of it, and one part knows of another.
-    let now = street.shop().await;
+    // All resources exist and use outputs of each other.
+    let now = fixture.shop().await;
     assert_eq!(
         (&now["status"], &now["status_words"]),
         (&json!("deployed"), &json!("Deployed - OK"))
     );
     assert_eq!(now["progress"], 100);
-    let bus = street.resource("bus").await;
+    let bus = fixture.resource("bus").await;
     let broker = bus["outputs"]["bootstrap_server_host"].as_str().unwrap();
-    assert_eq!(street.value("shop/broker").await.as_deref(), Some(broker));
-    let network = street.resource("network").await;
+    assert_eq!(fixture.value("shop/broker").await.as_deref(), Some(broker));
+    let network = fixture.resource("network").await;
     let id = network["outputs"]["id"].as_str().unwrap();
-    assert_eq!(street.value("shop/network").await.as_deref(), Some(id));
+    assert_eq!(fixture.value("shop/network").await.as_deref(), Some(id));
     let password =
-        street.vault.secret("secret/shop/db").await.expect("a secret")["password"].clone();
+        fixture.vault.secret("secret/shop/db").await.expect("a secret")["password"].clone();
     let password = password.as_str().unwrap();
     assert_eq!(password.len(), 32);
     for web in ["web-0", "web-1"] {
-        let web = street.resource(web).await;
-        let page = ask(web["outputs"]["endpoint"].as_str().unwrap()).unwrap();
+        let web = fixture.resource(web).await;
+        let page = http_get(web["outputs"]["endpoint"].as_str().unwrap()).unwrap();
         assert!(page.contains("hello from a container"), "{page}");
     }
     let entry = now["entry_points"][0].as_str().unwrap();
-    assert!(ask(entry.trim_start_matches("http://").trim_end_matches('/')).is_ok(), "{entry}");
-    street.env("logs shop migrate").succeeds();
+    assert!(http_get(entry.trim_start_matches("http://").trim_end_matches('/')).is_ok(), "{entry}");
+    fixture.env("logs shop migrate").succeeds();
 
-    // Only what is touched runs again.
-    let seq = street.last_event().await;
-    street.env("apply shop --set replicas=3 --wait=240").succeeds();
-    assert_eq!(street.made_since(seq).await, BTreeSet::from(["web-2".to_owned()]));
+    // Only changed resources are applied again.
+    let seq = fixture.last_event().await;
+    fixture.env("apply shop --set replicas=3 --wait=240").succeeds();
+    assert_eq!(fixture.applied_since(seq).await, BTreeSet::from(["web-2".to_owned()]));
 
-    // What is changed by hand is seen, and mended when that is asked for.
-    street.consul.put("shop/broker", "elsewhere").await;
-    street.consul.put("shop/stray", "not ours").await;
-    let web = street.resource("web-1").await["link"]["id"].as_str().unwrap().to_owned();
-    street.http.delete(&format!("/api/v1/deployments/{web}")).await.expect(202);
-    street.env("drift shop --now").succeeds().prints(&[
+    // Manual changes are detected as drift and repaired on request.
+    fixture.consul.put("shop/broker", "elsewhere").await;
+    fixture.consul.put("shop/stray", "not ours").await;
+    let web = fixture.resource("web-1").await["link"]["id"].as_str().unwrap().to_owned();
+    fixture.http.delete(&format!("/api/v1/deployments/{web}")).await.expect(202);
+    fixture.env("drift shop --now").succeeds().prints(&[
         "broker",
         "elsewhere",
         "shop/stray",
         "web-1",
     ]);
-    let seq = street.last_event().await;
-    street.env("repair shop --wait=240").succeeds();
-    let mended = BTreeSet::from(["settings".to_owned(), "web-1".to_owned()]);
-    assert_eq!(street.made_since(seq).await, mended);
-    assert_eq!(street.value("shop/broker").await.as_deref(), Some(broker));
+    let seq = fixture.last_event().await;
+    fixture.env("repair shop --wait=240").succeeds();
+    let repaired = BTreeSet::from(["settings".to_owned(), "web-1".to_owned()]);
+    assert_eq!(fixture.applied_since(seq).await, repaired);
+    assert_eq!(fixture.value("shop/broker").await.as_deref(), Some(broker));
 
-    // Nobody but Vault knows the password.
-    let events = street.http.get("/api/v1/events?limit=1000").await.expect(200);
+    // The password is stored only in Vault.
+    let events = fixture.http.get("/api/v1/events?limit=1000").await.expect(200);
     for (place, text) in [
         ("an event", events.to_string()),
-        ("the environment", street.shop().await.to_string()),
-        ("the log", street.server.stderr()),
+        ("the environment", fixture.shop().await.to_string()),
+        ("the log", fixture.server.stderr()),
     ] {
-        assert!(!text.contains(password), "{place} says it: {text}");
+        assert!(!text.contains(password), "{place} contains the password: {text}");
     }
 
-    street.consul.delete("shop/stray").await;
-    street.env("destroy shop --yes --wait=240").succeeds();
-    street.assert_gone().await;
+    fixture.consul.delete("shop/stray").await;
+    fixture.env("destroy shop --yes --wait=240").succeeds();
+    fixture.assert_destroyed().await;
 }
 
 #[tokio::test]
-async fn everybody_is_killed_in_the_middle_once_and_it_is_made_all_the_same() {
-    let mut street = Street::open().await;
-    let module = street.template.path().join("network/main.tf");
+async fn shop_is_created_although_every_component_is_killed_once() {
+    let mut fixture = ShopServer::open().await;
+    let module = fixture.template.path().join("network/main.tf");
     fs::write(&module, fs::read_to_string(&module).unwrap() + PAUSE).unwrap();
-    let folder = street.template.path().display().to_string();
-    street.ann.run(&format!("template publish {folder}")).succeeds();
-    street.gates[0].set(Mode::Stall);
-    street.gates[1].set(Mode::Stall);
-    street.env(&format!("apply shop --template web-shop@1.4.0 {}", street.parameters())).succeeds();
+    let folder = fixture.template.path().display().to_string();
+    fixture.ann.run(&format!("template publish {folder}")).succeeds();
+    fixture.gates[0].set(Mode::Stall);
+    fixture.gates[1].set(Mode::Stall);
+    fixture
+        .env(&format!("apply shop --template web-shop@1.4.0 {}", fixture.parameters()))
+        .succeeds();
 
-    // Terraform itself and the server, while a module is applied.
-    street.until_under_way("network").await;
+    // Kills Terraform and the server while a module is applied.
+    fixture.until_in_progress("network").await;
     tokio::time::sleep(Duration::from_secs(1)).await;
-    kill_terraform(&street.data());
-    street.cut_power().await;
-    // The server, while Vault does not answer.
-    street.until_under_way("db-password").await;
-    street.cut_power().await;
-    street.gates[1].set(Mode::Pass);
-    // While an instance gets ready, while Consul does not answer, while containers start, and while a
-    // program runs.
-    street.until_under_way("bus").await;
-    street.cut_power().await;
-    street.until_under_way("settings").await;
-    street.cut_power().await;
-    street.gates[0].set(Mode::Pass);
-    street.until_under_way("web-0").await;
-    street.cut_power().await;
-    street.until_under_way("migrate").await;
-    street.cut_power().await;
-    let now = street
+    kill_terraform(&fixture.data());
+    fixture.kill_and_restart().await;
+    // Kills the server while Vault does not respond.
+    fixture.until_in_progress("db-password").await;
+    fixture.kill_and_restart().await;
+    fixture.gates[1].set(Mode::Pass);
+    // While an instance is provisioned, Consul does not respond, containers start and a job runs.
+    fixture.until_in_progress("bus").await;
+    fixture.kill_and_restart().await;
+    fixture.until_in_progress("settings").await;
+    fixture.kill_and_restart().await;
+    fixture.gates[0].set(Mode::Pass);
+    fixture.until_in_progress("web-0").await;
+    fixture.kill_and_restart().await;
+    fixture.until_in_progress("migrate").await;
+    fixture.kill_and_restart().await;
+    let now = fixture
         .until("an end", |now| now["status"] == "deployed" || now["status"] == "failed")
         .await;
     if now["status"] == "failed" {
-        street.env("retry shop --wait=240").succeeds();
+        fixture.env("retry shop --wait=240").succeeds();
     }
-    let now = street.until_status("deployed").await;
+    let now = fixture.until_status("deployed").await;
     assert!(now["resources"].as_array().unwrap().iter().all(|one| one["status"] == "applied"));
-    let web: Vec<Value> = street.http.get("/api/v1/deployments").await.expect(200)["items"]
+    let web: Vec<Value> = fixture.http.get("/api/v1/deployments").await.expect(200)["items"]
         .as_array()
         .unwrap()
         .clone();
-    assert_eq!(web.len(), 3, "two web servers and a program, each once: {web:#?}");
-    let bus = street.http.get("/api/v1/instances").await.expect(200);
+    assert_eq!(web.len(), 3, "two web servers and a job, each once: {web:#?}");
+    let bus = fixture.http.get("/api/v1/instances").await.expect(200);
     assert_eq!(bus["items"].as_array().unwrap().len(), 1);
 
-    // And while it is taken down.
-    street.env("destroy shop --yes").succeeds();
-    street
-        .until("under way", |now| {
+    // Kills the server during destruction.
+    fixture.env("destroy shop --yes").succeeds();
+    fixture
+        .until("in progress", |now| {
             let all = now["resources"].as_array().unwrap();
             all.iter().any(|one| one["status"] == "destroying") || now["status"] == "destroyed"
         })
         .await;
-    street.cut_power().await;
-    let id = street.http.get("/api/v1/environments?name=shop&destroyed=true").await.expect(200);
+    fixture.kill_and_restart().await;
+    let id = fixture.http.get("/api/v1/environments?name=shop&destroyed=true").await.expect(200);
     let id = id["items"][0]["id"].as_str().unwrap().to_owned();
     let began = base::monotonic();
     loop {
-        let now = street.http.get(&format!("/api/v1/environments/{id}")).await.expect(200);
+        let now = fixture.http.get(&format!("/api/v1/environments/{id}")).await.expect(200);
         if now["status"] == "destroyed" {
             break;
         }
-        assert!(began.elapsed() < PATIENCE, "never destroyed: {now:#}\n{}", street.server.stderr());
+        assert!(began.elapsed() < TIMEOUT, "never destroyed: {now:#}\n{}", fixture.server.stderr());
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    street.assert_gone().await;
+    fixture.assert_destroyed().await;
 }
 
-/// Kills every Terraform that works below this directory.
+/// Kills every Terraform process with a working directory below `data`.
 fn kill_terraform(data: &Path) {
     let inside = data.display().to_string();
     for process in fs::read_dir("/proc").unwrap().flatten() {

@@ -1,5 +1,5 @@
-//! A stand-in for the server in the embedded runtime's tests: fetcher, shim and porter, or a server
-//! that starts one container and can be killed. Not part of the product.
+//! Stand-in for the server in the runtime's tests: fetcher, shim and forwarder, or a server that
+//! starts one container and can be killed. Not part of the product.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -18,12 +18,12 @@ fn main() -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     match runtime.map(|runtime| runtime.block_on(serve(dir, instance, image))) {
         Ok(Ok(())) => ExitCode::SUCCESS,
-        Ok(Err(error)) => say(&error.to_string()),
-        Err(error) => say(&error.to_string()),
+        Ok(Err(error)) => fail(&error.to_string()),
+        Err(error) => fail(&error.to_string()),
     }
 }
 
-fn say(text: &str) -> ExitCode {
+fn fail(text: &str) -> ExitCode {
     let _ = writeln!(std::io::stdout(), "{text}");
     ExitCode::FAILURE
 }
@@ -34,6 +34,7 @@ async fn serve(dir: &str, instance: &str, image: &str) -> Result<(), Error> {
     let container = Container {
         name: "web-0".to_owned(),
         image: image.to_owned(),
+        owner: None,
         command: Vec::new(),
         env: BTreeMap::new(),
         ports: vec![8080],

@@ -1,4 +1,4 @@
-//! Brings one image here: pulled, verified, unpacked. The work is done by a child process.
+//! Pulls, verifies and unpacks an image, in a helper process.
 
 use std::path::PathBuf;
 use std::process::{ExitCode, Stdio};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt;
 
 use super::registry::{Registry, is_loopback};
-use super::{Document, Image, chain_ids, platform, reference};
+use super::{Image, ImageConfig, chain_ids, platform, reference};
 use crate::Error;
 use crate::child::Task;
 use crate::dirs::{self, Dirs};
@@ -19,14 +19,14 @@ use crate::message;
 use crate::options::Options;
 use crate::unpack;
 
-/// How many layers an image may have: overlays take their names in one page.
-const MAX_LAYERS: usize = 128;
-/// How many layers are pulled side by side.
-const AT_ONCE: usize = 3;
-/// What the child may use: a document that never ends must not end the machine.
-const ADDRESS_SPACE: u64 = 2 << 30;
+/// Maximum number of layers: overlay options must fit into a page.
+pub(super) const MAX_LAYERS: usize = 128;
+/// Number of layers pulled concurrently.
+const CONCURRENT_LAYERS: usize = 3;
+/// Address space limit of the fetcher.
+const MAX_ADDRESS_SPACE: u64 = 2 << 30;
 
-/// What the child is asked for.
+/// Request to the fetcher.
 #[derive(Serialize, Deserialize)]
 struct Request {
     dir: PathBuf,
@@ -37,10 +37,10 @@ struct Request {
     credentials: Option<(String, String)>,
 }
 
-/// What the child answers.
-type Answer = Result<Image, Error>;
+/// Response of the fetcher.
+type Response = Result<Image, Error>;
 
-/// Has a child bring the image here. Dropping this ends the child.
+/// Runs a fetcher for the image. Dropping the future kills the fetcher.
 pub(crate) async fn fetch(options: &Options, image: &str) -> Result<Image, Error> {
     let reference = reference(image)?;
     let registry = reference.resolve_registry();
@@ -53,21 +53,18 @@ pub(crate) async fn fetch(options: &Options, image: &str) -> Result<Image, Error
         read_timeout_ms: u64::try_from(options.read_timeout.as_millis()).unwrap_or(u64::MAX),
         credentials: credentials.map(|c| (c.username.clone(), c.password.clone())),
     };
-    let answer = tokio::time::timeout(options.pull_timeout, ask(options, &request, registry));
-    match answer.await {
-        Ok(Ok(answer)) => answer,
-        Ok(Err(error)) => {
-            Err(Error::Helper(format!("The image {image} could not be fetched: {error}.")))
-        }
+    let response = tokio::time::timeout(options.pull_timeout, call(options, &request, registry));
+    match response.await {
+        Ok(Ok(response)) => response,
+        Ok(Err(error)) => Err(Error::Helper(format!("Fetching image {image} failed: {error}."))),
         Err(_) => Err(Error::RegistryTimedOut(format!(
-            "The image {image} did not arrive within {} s: the registry {registry} hangs or is \
-             slow.",
+            "timed out after {} s; registry {registry} hangs or is slow",
             options.pull_timeout.as_secs_f32()
         ))),
     }
 }
 
-async fn ask(options: &Options, request: &Request, registry: &str) -> std::io::Result<Answer> {
+async fn call(options: &Options, request: &Request, registry: &str) -> std::io::Result<Response> {
     let mut command = tokio::process::Command::new(&options.program);
     command
         .arg(Task::Fetch.argument())
@@ -87,25 +84,25 @@ async fn ask(options: &Options, request: &Request, registry: &str) -> std::io::R
     }
     let output = child.wait_with_output().await?;
     serde_json::from_slice(&output.stdout)
-        .map_err(|_| std::io::Error::other(format!("the fetcher ended with {}", output.status)))
+        .map_err(|_| std::io::Error::other(format!("fetcher failed: {}", output.status)))
 }
 
-/// The child.
+/// Entry point of the helper process.
 pub(crate) fn child() -> ExitCode {
-    let answer = match serde_json::from_reader(std::io::stdin().lock()) {
+    let response = match serde_json::from_reader(std::io::stdin().lock()) {
         Ok(request) => run(&request),
-        Err(error) => Err(Error::io("The fetcher was asked nonsense", error)),
+        Err(error) => Err(Error::io("Invalid request to the fetcher", error)),
     };
-    match serde_json::to_writer(std::io::stdout().lock(), &answer) {
+    match serde_json::to_writer(std::io::stdout().lock(), &response) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
 }
 
-fn run(request: &Request) -> Answer {
+fn run(request: &Request) -> Response {
     let dirs = Dirs(request.dir.clone());
-    let fetched = prepare().and_then(|()| bring(request, &dirs));
-    // What was pulled is needed again only if the next try can go on from it.
+    let fetched = prepare().and_then(|()| pull_and_unpack(request, &dirs));
+    // A partial pull is retained only if a retry can resume it.
     if !matches!(
         fetched,
         Err(Error::RegistryUnavailable(_) | Error::RegistryTimedOut(_) | Error::Io { .. })
@@ -115,21 +112,27 @@ fn run(request: &Request) -> Answer {
     fetched
 }
 
-/// Makes this process fit for its task, before any thread exists.
-fn prepare() -> Result<(), Error> {
-    let limit =
-        rustix::process::Rlimit { current: Some(ADDRESS_SPACE), maximum: Some(ADDRESS_SPACE) };
+/// Limits the memory of the process, against documents that never end.
+pub(super) fn limit_memory() -> Result<(), Error> {
+    let limit = Some(MAX_ADDRESS_SPACE);
+    let limit = rustix::process::Rlimit { current: limit, maximum: limit };
     rustix::process::setrlimit(rustix::process::Resource::As, limit)
-        .map_err(|error| Error::io("The fetcher can't limit itself", error))?;
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    unpack::overlay::own_mounts().map_err(|error| Error::io("The fetcher can't mount", error))
+        .map_err(|error| Error::io("Limiting the fetcher's memory failed", error))
 }
 
-fn bring(request: &Request, dirs: &Dirs) -> Result<Image, Error> {
+/// Sets up the process, before any thread exists.
+pub(super) fn prepare() -> Result<(), Error> {
+    limit_memory()?;
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    unpack::overlay::new_mount_namespace()
+        .map_err(|error| Error::io("Creating a mount namespace failed", error))
+}
+
+fn pull_and_unpack(request: &Request, dirs: &Dirs) -> Result<Image, Error> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Error::io("The fetcher can't run", error))?;
+        .map_err(|error| Error::io("Starting the fetcher failed", error))?;
     let (image, diff_ids, layers) = runtime.block_on(pull(request, dirs))?;
     drop(runtime);
     let pulled = dirs.pull(&request.image);
@@ -137,14 +140,14 @@ fn bring(request: &Request, dirs: &Dirs) -> Result<Image, Error> {
     for (at, layer) in layers.iter().enumerate() {
         let blob = pulled.join(super::hex_of(&layer.digest).unwrap_or_default());
         unpack::layer(dirs, &image.layers[..=at], &blob, &diff_ids[at], &mut budget)
-            .map_err(|error| refused(&image.name, error))?;
+            .map_err(|error| not_unpacked(&image.name, error))?;
     }
     dirs::write_json(&dirs.image(&image.name), &image)
-        .map_err(|error| Error::io("The image could not be stored", error))?;
+        .map_err(|error| Error::io("Storing the image failed", error))?;
     Ok(image)
 }
 
-/// Brings what is not here yet: the image, its layers' contents and as they are packed.
+/// Pulls missing layers. Returns the image, its diff ids and its layer descriptors.
 async fn pull(
     request: &Request,
     dirs: &Dirs,
@@ -157,27 +160,26 @@ async fn pull(
     let registry = Registry::new(&request.image, auth, timeout)?;
     let (manifest, digest) = registry.manifest().await?;
     check_size(request, &manifest)?;
-    let document = registry.document(&manifest.config).await?;
-    let (image, diff_ids) = describe(&request.image, digest, &document, &manifest)?;
+    let config = registry.config(&manifest.config).await?;
+    let (image, diff_ids) = describe(&request.image, digest, &config, manifest.layers.len())?;
     let directory = dirs.pull(&request.image);
     tokio::fs::create_dir_all(&directory)
         .await
-        .map_err(|error| Error::io("The image can't be stored", error))?;
+        .map_err(|error| Error::io("Storing the image failed", error))?;
     let missing = manifest.layers.iter().zip(&image.layers);
     let missing = missing.filter(|(_, chain)| !dirs.layer(chain).exists());
     stream::iter(missing.map(|(layer, _)| registry.blob(layer, &directory)))
-        .buffer_unordered(AT_ONCE)
+        .buffer_unordered(CONCURRENT_LAYERS)
         .try_collect::<()>()
         .await?;
     Ok((image, diff_ids, manifest.layers))
 }
 
-/// An image whose layers can't be unpacked.
-fn refused(image: &str, cause: std::io::Error) -> Error {
+pub(super) fn not_unpacked(image: &str, cause: std::io::Error) -> Error {
     if cause.kind() == std::io::ErrorKind::StorageFull {
-        return Error::io(format!("The image {image} could not be unpacked"), cause);
+        return Error::io(format!("Unpacking image {image} failed"), cause);
     }
-    let message = format!("The image {image} is refused: {cause}.");
+    let message = cause.to_string();
     match cause.kind() {
         std::io::ErrorKind::FileTooLarge => Error::ImageTooLarge(message),
         _ => Error::BadImage(message),
@@ -185,11 +187,10 @@ fn refused(image: &str, cause: std::io::Error) -> Error {
 }
 
 fn check_size(request: &Request, manifest: &OciImageManifest) -> Result<(), Error> {
-    let name = &request.image;
     let count = manifest.layers.len();
     if count > MAX_LAYERS {
         return Err(Error::ImageTooLarge(format!(
-            "The image {name} has {count} layers; at most {MAX_LAYERS} are allowed."
+            "image has {count} layers, maximum is {MAX_LAYERS}"
         )));
     }
     let sum = manifest.layers.iter().try_fold(0u64, |sum, layer| {
@@ -198,26 +199,25 @@ fn check_size(request: &Request, manifest: &OciImageManifest) -> Result<(), Erro
     match sum {
         Some(sum) if sum <= request.max_bytes => Ok(()),
         _ => Err(Error::ImageTooLarge(format!(
-            "The image {name} is larger than the {} that an image may have (setting: maximum \
-             image size).",
+            "image exceeds the maximum image size of {}",
             message::bytes(i64::try_from(request.max_bytes).unwrap_or(i64::MAX))
         ))),
     }
 }
 
-fn describe(
+pub(super) fn describe(
     name: &str,
     digest: String,
-    document: &[u8],
-    manifest: &OciImageManifest,
+    config: &[u8],
+    layers: usize,
 ) -> Result<(Image, Vec<String>), Error> {
-    let broken = |why: &str| Error::BadImage(format!("The image {name} is broken: {why}."));
-    let document: Document = serde_json::from_slice(document)
-        .map_err(|error| broken(&format!("{error} in its description")))?;
-    platform::check(name, &document.os, &document.architecture)?;
-    let diff_ids = document.rootfs.diff_ids;
-    let layers = chain_ids(&diff_ids).filter(|chains| chains.len() == manifest.layers.len());
-    let layers = layers.ok_or_else(|| broken("its description does not match its layers"))?;
-    let config = document.config.unwrap_or_default();
+    let invalid = |why: &str| Error::BadImage(format!("image is invalid: {why}"));
+    let config: ImageConfig = serde_json::from_slice(config)
+        .map_err(|error| invalid(&format!("{error} in its configuration")))?;
+    platform::check(&config.os, &config.architecture)?;
+    let diff_ids = config.rootfs.diff_ids;
+    let chains = chain_ids(&diff_ids).filter(|chains| chains.len() == layers);
+    let layers = chains.ok_or_else(|| invalid("its configuration does not match its layers"))?;
+    let config = config.config.unwrap_or_default();
     Ok((Image { name: name.to_owned(), digest, layers, config }, diff_ids))
 }

@@ -1,11 +1,11 @@
-//! Which of an image's variants runs on this machine.
+//! Selects the variant of an image for this host's platform.
 
 use oci_client::manifest::{ImageIndexEntry, OciImageIndex};
 
 use crate::Error;
 
-/// This machine, as images say it.
-pub(super) fn here() -> (&'static str, &'static str) {
+/// Platform of this host, in OCI terms.
+pub(crate) fn host() -> (&'static str, &'static str) {
     let architecture = match std::env::consts::ARCH {
         "x86_64" => "amd64",
         "aarch64" => "arm64",
@@ -16,21 +16,20 @@ pub(super) fn here() -> (&'static str, &'static str) {
     ("linux", architecture)
 }
 
-/// Does an image for `os` and `architecture` run here? The error says why not.
-pub(super) fn check(name: &str, os: &str, architecture: &str) -> Result<(), Error> {
-    let (our_os, ours) = here();
+/// Checks that an image for `os` and `architecture` runs on this host.
+pub(super) fn check(os: &str, architecture: &str) -> Result<(), Error> {
+    let (our_os, ours) = host();
     if (os.is_empty() || os == our_os) && (architecture.is_empty() || architecture == ours) {
         return Ok(());
     }
     Err(Error::WrongPlatform(format!(
-        "The image {name} is for {os}/{architecture}, but this machine is {our_os}/{ours}: use an \
-         image that was built for it."
+        "image is for {os}/{architecture}, this host is {our_os}/{ours}"
     )))
 }
 
-/// The digest of the variant for this machine.
-pub(super) fn choose(name: &str, index: &OciImageIndex) -> Result<String, Error> {
-    let (os, architecture) = here();
+/// Digest of the variant for this host.
+pub(super) fn choose(index: &OciImageIndex) -> Result<String, Error> {
+    let (os, architecture) = host();
     let fits = |entry: &&ImageIndexEntry| {
         entry.platform.as_ref().is_some_and(|platform| {
             platform.os.to_string() == os && platform.architecture.to_string() == architecture
@@ -48,8 +47,7 @@ pub(super) fn choose(name: &str, index: &OciImageIndex) -> Result<String, Error>
         .collect();
     offered.dedup();
     Err(Error::WrongPlatform(format!(
-        "The image {name} has no variant for this machine, which is {os}/{architecture}; it is \
-         offered for {}.",
-        if offered.is_empty() { "nothing".to_owned() } else { offered.join(", ") }
+        "image has no variant for {os}/{architecture}; available: {}",
+        if offered.is_empty() { "none".to_owned() } else { offered.join(", ") }
     )))
 }

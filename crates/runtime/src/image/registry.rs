@@ -1,4 +1,4 @@
-//! Talking with a registry: manifests, and blobs that arrive whole or not at all.
+//! Registry client: manifests, and blobs that are stored completely or not at all.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -16,10 +16,10 @@ use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
 use super::{Reference, hex_of, platform, reference};
 use crate::Error;
 
-/// How large a manifest or an image's description may be.
-const MAX_DOCUMENT: i64 = 4 << 20;
+/// Maximum size of an image configuration.
+pub(super) const MAX_DOCUMENT: i64 = 4 << 20;
 
-/// A registry, and the image in it.
+/// A registry, and an image in it.
 pub(super) struct Registry {
     client: Client,
     auth: RegistryAuth,
@@ -27,7 +27,7 @@ pub(super) struct Registry {
     name: String,
 }
 
-/// Is the registry on this machine? Only then may it speak http.
+/// Whether the registry is on this host; only then plain HTTP is allowed.
 pub(super) fn is_loopback(registry: &str) -> bool {
     let host = registry.rsplit_once(':').map_or(registry, |(host, _)| host);
     let host = host.trim_start_matches('[').trim_end_matches(']');
@@ -57,73 +57,73 @@ impl Registry {
         Ok(Self { client, auth, reference, name: name.to_owned() })
     }
 
-    /// The manifest for this machine, and its digest.
+    /// The manifest for this host, and its digest.
     pub(super) async fn manifest(&self) -> Result<(OciImageManifest, String), Error> {
         let (manifest, digest) = self.pull_manifest(&self.reference).await?;
         let index = match manifest {
             OciManifest::Image(image) => return Ok((image, digest)),
             OciManifest::ImageIndex(index) => index,
         };
-        let chosen = platform::choose(&self.name, &index)?;
+        let chosen = platform::choose(&index)?;
         match self.pull_manifest(&self.reference.clone_with_digest(chosen)).await? {
             (OciManifest::Image(image), digest) => Ok((image, digest)),
-            _ => Err(Error::BadImage(format!("The image {} is a list of lists.", self.name))),
+            _ => Err(Error::BadImage("image index refers to another index".to_owned())),
         }
     }
 
     async fn pull_manifest(&self, reference: &Reference) -> Result<(OciManifest, String), Error> {
         let pulled = self.client.pull_manifest(reference, &self.auth).await;
-        pulled.map_err(|error| self.fault(&error))
+        pulled.map_err(|error| self.convert(&error))
     }
 
-    /// A small document, verified.
-    pub(super) async fn document(&self, descriptor: &OciDescriptor) -> Result<Vec<u8>, Error> {
+    /// Pulls and verifies the image configuration.
+    pub(super) async fn config(&self, descriptor: &OciDescriptor) -> Result<Vec<u8>, Error> {
         if !(1..=MAX_DOCUMENT).contains(&descriptor.size) {
-            return Err(self.broken("its description has an impossible size"));
+            return Err(invalid("its configuration has an impossible size"));
         }
         let mut bytes = Vec::new();
         let mut stream = self
             .client
             .pull_blob_stream(&self.reference, descriptor.digest.as_str())
             .await
-            .map_err(|error| self.fault(&error))?
+            .map_err(|error| self.convert(&error))?
             .stream;
         while let Some(chunk) = stream.next().await {
-            bytes.extend_from_slice(&chunk.map_err(|error| self.cut_short(&error))?);
+            bytes.extend_from_slice(&chunk.map_err(|error| self.interrupted(&error))?);
             if i64::try_from(bytes.len()).unwrap_or(i64::MAX) > descriptor.size {
-                return Err(self.broken("its description is longer than announced"));
+                return Err(invalid("its configuration is longer than announced"));
             }
         }
         let found = super::super::dirs::sha256(&bytes);
         if Some(found.as_str()) != hex_of(&descriptor.digest) {
-            return Err(self.wrong_digest(&descriptor.digest, &found));
+            return Err(wrong_digest(&descriptor.digest, &found));
         }
         Ok(bytes)
     }
 
-    /// Brings a blob into `directory`, going on where an earlier try was cut short.
+    /// Pulls a blob into `directory`, resuming an interrupted pull.
     pub(super) async fn blob(
         &self,
         descriptor: &OciDescriptor,
         directory: &Path,
     ) -> Result<(), Error> {
-        let hex = hex_of(&descriptor.digest).ok_or_else(|| self.broken("a digest is not one"))?;
+        let hex = hex_of(&descriptor.digest).ok_or_else(|| invalid("a digest is malformed"))?;
         let (whole, part) = (directory.join(hex), directory.join(format!("{hex}.part")));
         if whole.exists() {
             return Ok(());
         }
-        let size = u64::try_from(descriptor.size)
-            .map_err(|_| self.broken("a layer has a negative size"))?;
+        let size =
+            u64::try_from(descriptor.size).map_err(|_| invalid("a layer has a negative size"))?;
         let found = self.download(descriptor, size, &part).await?;
         if found != hex {
-            // What is wrong once stays wrong: resuming it would never end well.
+            // A wrong digest stays wrong: resuming would never succeed.
             let _ = tokio::fs::remove_file(&part).await;
-            return Err(self.wrong_digest(&descriptor.digest, &found));
+            return Err(wrong_digest(&descriptor.digest, &found));
         }
-        tokio::fs::rename(&part, &whole).await.map_err(|error| self.disk(error))
+        tokio::fs::rename(&part, &whole).await.map_err(|error| self.not_stored(error))
     }
 
-    /// Writes what comes to `part`; the digest of all that is there then.
+    /// Writes the blob to `part` and returns the digest of the whole file.
     async fn download(
         &self,
         descriptor: &OciDescriptor,
@@ -137,79 +137,65 @@ impl Registry {
             .truncate(false)
             .open(part)
             .await
-            .map_err(|error| self.disk(error))?;
+            .map_err(|error| self.not_stored(error))?;
         let mut hash = Sha256::new();
-        let mut have = rehash(&mut file, &mut hash, size).await.map_err(|e| self.disk(e))?;
+        let mut have = rehash(&mut file, &mut hash, size).await.map_err(|e| self.not_stored(e))?;
         if have == size {
             return Ok(data_encoding::HEXLOWER.encode(&hash.finalize()));
         }
-        let answer = self
+        let response = self
             .client
             .pull_blob_stream_partial(&self.reference, descriptor.digest.as_str(), have, None)
             .await;
-        let mut stream = match answer {
+        let mut stream = match response {
             Ok(BlobResponse::Partial(sized)) => sized.stream,
             Ok(BlobResponse::Full(sized)) => {
-                file.set_len(0).await.map_err(|error| self.disk(error))?;
-                file.rewind().await.map_err(|error| self.disk(error))?;
+                file.set_len(0).await.map_err(|error| self.not_stored(error))?;
+                file.rewind().await.map_err(|error| self.not_stored(error))?;
                 (hash, have) = (Sha256::new(), 0);
                 sized.stream
             }
-            Err(error) => return Err(self.fault(&error)),
+            Err(error) => return Err(self.convert(&error)),
         };
         while let Some(chunk) = stream.next().await {
-            let chunk = chunk.map_err(|error| self.cut_short(&error))?;
+            let chunk = chunk.map_err(|error| self.interrupted(&error))?;
             have += chunk.len() as u64;
             if have > size {
-                return Err(self.broken("a layer is longer than announced"));
+                return Err(invalid("a layer is longer than announced"));
             }
             hash.update(&chunk);
-            file.write_all(&chunk).await.map_err(|error| self.disk(error))?;
+            file.write_all(&chunk).await.map_err(|error| self.not_stored(error))?;
         }
-        file.flush().await.map_err(|error| self.disk(error))?;
+        file.flush().await.map_err(|error| self.not_stored(error))?;
         if have < size {
             return Err(Error::RegistryUnavailable(format!(
-                "The registry of {} sent {have} of {size} bytes of a layer and stopped: try again.",
-                self.name
+                "registry {} closed the connection after {have} of {size} bytes of a layer",
+                self.reference.resolve_registry()
             )));
         }
         Ok(data_encoding::HEXLOWER.encode(&hash.finalize()))
     }
 
-    fn broken(&self, why: &str) -> Error {
-        Error::BadImage(format!("The image {} is broken: {why}.", self.name))
+    fn not_stored(&self, error: std::io::Error) -> Error {
+        Error::io(format!("Storing image {} failed", self.name), error)
     }
 
-    fn wrong_digest(&self, expected: &str, found: &str) -> Error {
-        Error::BadImage(format!(
-            "The image {} is not what it says it is: expected digest {expected}, got \
-             sha256:{found}. Its registry's storage is damaged or someone interferes.",
-            self.name
-        ))
-    }
-
-    fn disk(&self, error: std::io::Error) -> Error {
-        Error::io(format!("The image {} could not be stored", self.name), error)
-    }
-
-    /// The stream ended badly; the library reports its own digest check the same way.
-    fn cut_short(&self, error: &std::io::Error) -> Error {
+    /// Converts an error of a stream; the client reports its own digest check the same way.
+    fn interrupted(&self, error: &std::io::Error) -> Error {
         let text = error.to_string();
         if text.contains("digest") {
-            return self.broken(&format!("the registry sent something else ({text})"));
+            return invalid(&format!("the registry sent other content ({text})"));
         }
-        Error::RegistryUnavailable(format!(
-            "The registry of {} stopped answering: {text}.",
-            self.name
-        ))
+        let registry = self.reference.resolve_registry();
+        Error::RegistryUnavailable(format!("registry {registry} stopped responding: {text}"))
     }
 
-    fn fault(&self, error: &OciDistributionError) -> Error {
+    fn convert(&self, error: &OciDistributionError) -> Error {
         use OciDistributionError as Oci;
         let image = self.name.clone();
         let registry = self.reference.resolve_registry().to_owned();
         let unavailable =
-            |what: String| Error::RegistryUnavailable(format!("The registry {registry} {what}"));
+            |what: String| Error::RegistryUnavailable(format!("registry {registry} {what}"));
         match error {
             Oci::ImageManifestNotFoundError(_) | Oci::ServerError { code: 404, .. } => {
                 Error::ImageNotFound { image, registry }
@@ -222,25 +208,33 @@ impl Registry {
             Oci::UnauthorizedError { .. } | Oci::AuthenticationFailure(_) => {
                 Error::Unauthorised { image, registry }
             }
-            Oci::DigestError(error) => Error::BadImage(format!(
-                "The image {image} is not what it says it is: {error}. Its registry's storage is \
-                 damaged or someone interferes."
-            )),
-            Oci::RequestError(error) if error.is_timeout() => {
-                Error::RegistryTimedOut(format!("The registry {registry} did not answer in time."))
+            Oci::DigestError(error) => {
+                Error::BadImage(format!("image does not match its digest: {error}"))
             }
-            Oci::RequestError(error) if error.is_connect() => unavailable(format!(
-                "can't be reached ({}): check its name, and that it runs.",
-                innermost(error)
-            )),
-            Oci::RequestError(error) => unavailable(format!("failed: {}.", innermost(error))),
-            Oci::ServerError { code, .. } => unavailable(format!("failed with status {code}.")),
+            Oci::RequestError(error) if error.is_timeout() => {
+                Error::RegistryTimedOut(format!("registry {registry} did not respond in time"))
+            }
+            Oci::RequestError(error) if error.is_connect() => {
+                unavailable(format!("is unreachable: {}", innermost(error)))
+            }
+            Oci::RequestError(error) => unavailable(format!("failed: {}", innermost(error))),
+            Oci::ServerError { code, .. } => unavailable(format!("failed with status {code}")),
             error => Error::BadImage(format!(
-                "The registry {registry} answers {image} with something that makes no sense: {}.",
-                brief(&error.to_string())
+                "registry {registry} sent an invalid response: {}",
+                shorten(&error.to_string())
             )),
         }
     }
+}
+
+fn invalid(why: &str) -> Error {
+    Error::BadImage(format!("image is invalid: {why}"))
+}
+
+pub(super) fn wrong_digest(expected: &str, found: &str) -> Error {
+    Error::BadImage(format!(
+        "image does not match its digest: expected {expected}, got sha256:{found}"
+    ))
 }
 
 fn is_missing(code: &OciErrorCode) -> bool {
@@ -248,7 +242,7 @@ fn is_missing(code: &OciErrorCode) -> bool {
     matches!(code, ManifestUnknown | NameUnknown | BlobUnknown | NotFound)
 }
 
-/// Feeds what is there already to the hash; how much it was. More than there can be is dropped.
+/// Hashes the bytes of a part file and returns their number. Truncates a file that is too long.
 async fn rehash(file: &mut tokio::fs::File, hash: &mut Sha256, size: u64) -> std::io::Result<u64> {
     let have = file.metadata().await?.len();
     if have > size {
@@ -265,16 +259,16 @@ async fn rehash(file: &mut tokio::fs::File, hash: &mut Sha256, size: u64) -> std
     }
 }
 
-/// What really happened, below the wrappings.
+/// The innermost source of an error.
 fn innermost(error: &dyn std::error::Error) -> String {
     let mut error = error;
     while let Some(source) = error.source() {
         error = source;
     }
-    brief(&error.to_string())
+    shorten(&error.to_string())
 }
 
-/// Registries may answer with whole web pages; a sentence is enough.
-fn brief(text: &str) -> String {
+/// Shortens a response: registries may send whole web pages.
+fn shorten(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(200).collect()
 }

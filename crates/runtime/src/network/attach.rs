@@ -1,7 +1,7 @@
-//! Gives this process a network namespace of its own and a cable to the bridge.
+//! Moves this process into a new network namespace and connects that to the bridge.
 //!
-//! Done by the shim: the container inherits the namespace, and both ends of the cable vanish with
-//! the last process in it. Nothing is left behind, whoever is killed.
+//! Called by the shim: the container inherits the namespace, and the veth pair vanishes with its
+//! last process. Nothing remains, even if the shim is killed.
 
 use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr};
@@ -10,71 +10,71 @@ use std::os::fd::AsRawFd;
 use nix::sched::{CloneFlags, unshare};
 use rtnetlink::{LinkUnspec, LinkVeth, RouteMessageBuilder};
 
-use super::netlink::{index, up, with};
+use super::netlink::{index, up, with_connection};
 use crate::Error;
 use crate::plan::Link;
 
-/// The container's end of its cable, as the container sees it.
-const INSIDE: &str = "eth0";
+/// Name of the veth end inside the container.
+const CONTAINER_END: &str = "eth0";
 
-/// Attaches this process. It must have no other thread.
+/// Attaches this process, which must be single-threaded.
 pub(crate) fn attach(link: &Link) -> Result<(), Error> {
-    let failed = |error| Error::io("The container got no network", error);
+    let failed = |error| Error::io("Attaching the container to the network failed", error);
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
-    runtime.block_on(plug(link)).map_err(failed)
+    runtime.block_on(connect(link)).map_err(failed)
 }
 
-/// A namespace of one's own, with nothing but its loopback in it.
-pub(crate) fn isolate() -> std::io::Result<()> {
+/// Moves this process into a new network namespace, which has only a loopback.
+pub(crate) fn new_network_namespace() -> std::io::Result<()> {
     Ok(unshare(CloneFlags::CLONE_NEWNET)?)
 }
 
-async fn plug(link: &Link) -> std::io::Result<()> {
+async fn connect(link: &Link) -> std::io::Result<()> {
     let peer = format!("{}p", link.host_end);
-    with(async |host| {
-        // Left by a container that was killed a moment ago, its namespace not quite gone.
+    with_connection(async |host| {
+        // Left by a container that was just killed, its namespace not yet removed.
         if let Some(stale) = index(&host, &link.host_end).await? {
             host.link().del(stale).execute().await?;
         }
         let bridge = index(&host, &link.bridge).await?.ok_or(rtnetlink::Error::RequestFailed)?;
         host.link().add(LinkVeth::new(&link.host_end, &peer).build()).execute().await?;
         let ours = index(&host, &link.host_end).await?.ok_or(rtnetlink::Error::RequestFailed)?;
-        let plugged = LinkUnspec::new_with_index(ours).controller(bridge).up().build();
-        host.link().set(plugged).execute().await?;
-        separate(&link.host_end);
+        let attached = LinkUnspec::new_with_index(ours).controller(bridge).up().build();
+        host.link().set(attached).execute().await?;
+        isolate_port(&link.host_end);
         let theirs = index(&host, &peer).await?.ok_or(rtnetlink::Error::RequestFailed)?;
-        isolate().map_err(|_| rtnetlink::Error::RequestFailed)?;
+        new_network_namespace().map_err(|_| rtnetlink::Error::RequestFailed)?;
         let here = File::open("/proc/self/ns/net").map_err(|_| rtnetlink::Error::RequestFailed)?;
         let moved = LinkUnspec::new_with_index(theirs).setns_by_fd(here.as_raw_fd()).build();
         host.link().set(moved).execute().await
     })
     .await?;
-    with(async |inside| {
+    with_connection(async |inside| {
         if let Some(loopback) = index(&inside, "lo").await? {
             up(&inside, loopback).await?;
         }
-        let cable = index(&inside, &peer).await?.ok_or(rtnetlink::Error::RequestFailed)?;
-        let named = LinkUnspec::new_with_index(cable).name(INSIDE.to_owned());
-        let named = named.address(hardware_address(link.address)).build();
+        let veth = index(&inside, &peer).await?.ok_or(rtnetlink::Error::RequestFailed)?;
+        let named = LinkUnspec::new_with_index(veth).name(CONTAINER_END.to_owned());
+        let named = named.address(mac_address(link.address)).build();
         inside.link().set(named).execute().await?;
         let address = IpAddr::V4(link.address);
-        inside.address().add(cable, address, link.prefix).execute().await?;
-        up(&inside, cable).await?;
+        inside.address().add(veth, address, link.prefix).execute().await?;
+        up(&inside, veth).await?;
         let route = RouteMessageBuilder::<Ipv4Addr>::new().gateway(link.gateway).build();
         inside.route().add(route).execute().await
     })
     .await
 }
 
-/// The same for every container that gets this address: the machine still remembers it from the one
-/// before, and would send to nobody.
-fn hardware_address(address: Ipv4Addr) -> Vec<u8> {
+/// Derives a MAC address from an IP address: the host's ARP cache stays valid when another
+/// container gets the same IP address.
+fn mac_address(address: Ipv4Addr) -> Vec<u8> {
     let [a, b, c, d] = address.octets();
     vec![0x02, 0x70, a, b, c, d]
 }
 
-/// Containers talk with the machine, not with each other.
-fn separate(host_end: &str) {
+/// Isolates a bridge port: containers reach the host, not each other.
+fn isolate_port(host_end: &str) {
     let _ = std::fs::write(format!("/sys/class/net/{host_end}/brport/isolated"), "1");
 }

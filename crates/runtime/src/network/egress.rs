@@ -1,6 +1,6 @@
-//! Lets containers reach the world: forwarding and masquerading, through the machine's own tool.
+//! Egress of containers: forwarding and masquerading, through `nft` or `iptables`.
 //!
-//! Without a tool there is no egress; containers run all the same, and the log says so.
+//! Without either, containers run without egress, and a warning is logged.
 
 use std::net::Ipv4Addr;
 use std::process::Stdio;
@@ -8,30 +8,30 @@ use std::process::Stdio;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
-/// Lets what comes from the bridge out.
-pub(super) async fn allow(id: &str, bridge: &str, base: Ipv4Addr, prefix: u8) {
+/// Enables egress for a bridge.
+pub(super) async fn enable(id: &str, bridge: &str, base: Ipv4Addr, prefix: u8) {
     if let Err(error) = tokio::fs::write("/proc/sys/net/ipv4/ip_forward", "1").await {
-        tracing::warn!(%error, "containers can't reach the world: forwarding can't be turned on");
+        tracing::warn!(%error, "containers have no egress: enabling IP forwarding failed");
         return;
     }
     let network = format!("{base}/{prefix}");
-    // What an earlier process of ours has set is replaced, not doubled.
-    forbid(id).await;
+    // Replaces the rules of an earlier process.
+    disable(id).await;
     let by_nft = nft(&rules(id, bridge, &network)).await;
     if by_nft && drops_forwarded().await {
-        // Docker's rules drop all that is forwarded; no rule of another table can change that.
+        // Docker's rules drop forwarded packets; rules of another table can't override that.
         accept(id, bridge).await;
     }
     if by_nft || (masquerade(id, bridge, &network).await && accept(id, bridge).await) {
-        tracing::info!(bridge, network, "containers can reach the world");
+        tracing::info!(bridge, network, "egress of containers enabled");
         return;
     }
-    tracing::warn!("containers can't reach the world: install nftables or iptables for that");
+    tracing::warn!("containers have no egress: install nftables or iptables");
 }
 
-/// Takes the rules away.
-pub(super) async fn forbid(id: &str) {
-    // Declared first, since removing what is not there is an error.
+/// Removes the rules.
+pub(super) async fn disable(id: &str) {
+    // Declared first, since deleting a missing table is an error.
     nft(&format!("table ip paddock_{id}\ndelete table ip paddock_{id}\n")).await;
     for table in ["nat", "filter"] {
         let Ok(output) = Command::new("iptables").args(["-w", "-t", table, "-S"]).output().await
@@ -41,9 +41,9 @@ pub(super) async fn forbid(id: &str) {
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let ours = format!("paddock-{id}");
         for rule in text.lines().filter(|rule| rule.contains(&ours)) {
-            let words = rule.replacen("-A", "-D", 1).replace('"', "");
+            let arguments = rule.replacen("-A", "-D", 1).replace('"', "");
             let mut command = Command::new("iptables");
-            command.args(["-w", "-t", table]).args(words.split_whitespace());
+            command.args(["-w", "-t", table]).args(arguments.split_whitespace());
             run(&mut command).await;
         }
     }
@@ -72,7 +72,7 @@ async fn nft(script: &str) -> bool {
     child.wait().await.is_ok_and(|status| status.success())
 }
 
-/// Do the older tool's rules drop what is forwarded unless told otherwise?
+/// Whether iptables drops forwarded packets by default.
 async fn drops_forwarded() -> bool {
     let rules = Command::new("iptables").args(["-w", "-S", "FORWARD"]).output().await;
     rules.is_ok_and(|rules| rules.stdout.starts_with(b"-P FORWARD DROP"))
@@ -90,7 +90,7 @@ async fn accept(id: &str, bridge: &str) -> bool {
     run(to.args(["-j", "ACCEPT"])).await && run(back.args(["-j", "ACCEPT"])).await
 }
 
-/// A rule with our name on it, by which it is found again.
+/// An iptables rule with a comment by which it is found again.
 fn iptables(table: &str, id: &str, rule: &[&str]) -> Command {
     let mut command = Command::new("iptables");
     command.args(["-w", "-t", table]).args(rule);

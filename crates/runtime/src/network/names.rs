@@ -1,20 +1,20 @@
-//! What a container needs to know of names: its own, and who to ask for others.
+//! Files for name resolution in a container: `hosts`, `hostname` and `resolv.conf`.
 
 use std::fs;
 
 use crate::plan::Link;
 
-/// The files of `/etc` that are ours to write, with their contents.
+/// Generates the files for `/etc` with their content.
 pub(crate) fn files(name: &str, link: Option<&Link>) -> [(&'static str, String); 3] {
     let own = link.map_or_else(|| "127.0.1.1".to_owned(), |link| link.address.to_string());
     let hosts =
         format!("127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n{own}\t{name}\n");
-    let resolvers = if link.is_some() { reachable() } else { read("/etc/resolv.conf") };
+    let resolvers = if link.is_some() { reachable_resolvers() } else { read("/etc/resolv.conf") };
     [("hosts", hosts), ("hostname", format!("{name}\n")), ("resolv.conf", resolvers)]
 }
 
-/// The machine's resolvers, but not those that only the machine itself can reach.
-fn reachable() -> String {
+/// The host's resolvers, without those on its loopback.
+fn reachable_resolvers() -> String {
     ["/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"]
         .into_iter()
         .map(|file| without_loopback(&read(file)))
@@ -24,9 +24,9 @@ fn reachable() -> String {
 
 fn without_loopback(text: &str) -> String {
     let is_loopback = |line: &&str| {
-        let mut words = line.split_whitespace();
-        words.next() == Some("nameserver")
-            && words.next().is_some_and(|ip| ip.starts_with("127.") || ip == "::1")
+        let mut fields = line.split_whitespace();
+        fields.next() == Some("nameserver")
+            && fields.next().is_some_and(|ip| ip.starts_with("127.") || ip == "::1")
     };
     text.lines()
         .filter(|line| !is_loopback(line))

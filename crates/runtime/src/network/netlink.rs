@@ -1,4 +1,4 @@
-//! Links and addresses, through the kernel's own protocol: no program is needed for it.
+//! Links and addresses, through netlink: no external program is needed.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
@@ -10,13 +10,13 @@ use rtnetlink::packet_route::AddressFamily;
 use rtnetlink::packet_route::address::AddressAttribute;
 use rtnetlink::{Handle, LinkBridge, LinkUnspec, new_connection};
 
-/// Does something with a connection to the kernel, in the network namespace of this thread.
-pub(super) async fn with<T>(
+/// Runs a function with a netlink connection, in the network namespace of this thread.
+pub(super) async fn with_connection<T>(
     work: impl AsyncFnOnce(Handle) -> Result<T, rtnetlink::Error>,
 ) -> io::Result<T> {
     let (connection, handle, _) = new_connection()?;
     match select(pin!(connection), pin!(work(handle))).await {
-        Either::Left(_) => Err(io::Error::other("the kernel closed the connection")),
+        Either::Left(_) => Err(io::Error::other("netlink connection closed")),
         Either::Right((done, _)) => done.map_err(|error| match error {
             rtnetlink::Error::NetlinkError(error) => error.to_io(),
             error => io::Error::other(error),
@@ -24,7 +24,7 @@ pub(super) async fn with<T>(
     }
 }
 
-/// The number of a link; none when there is no such link.
+/// Index of a link; none if it does not exist.
 pub(super) async fn index(handle: &Handle, name: &str) -> Result<Option<u32>, rtnetlink::Error> {
     let found = handle.link().get().match_name(name.to_owned()).execute().try_next().await;
     match found {
@@ -38,9 +38,9 @@ pub(super) async fn index(handle: &Handle, name: &str) -> Result<Option<u32>, rt
     }
 }
 
-/// Makes a bridge with an address, or what is missing of it.
-pub(super) async fn bridge(name: &str, address: Ipv4Addr, prefix: u8) -> io::Result<()> {
-    with(async |handle| {
+/// Creates a bridge with an address, or what is missing of it.
+pub(super) async fn ensure_bridge(name: &str, address: Ipv4Addr, prefix: u8) -> io::Result<()> {
+    with_connection(async |handle| {
         if index(&handle, name).await?.is_none() {
             handle.link().add(LinkBridge::new(name).build()).execute().await?;
         }
@@ -51,23 +51,23 @@ pub(super) async fn bridge(name: &str, address: Ipv4Addr, prefix: u8) -> io::Res
     .await
 }
 
-/// Removes a link. None there is fine.
+/// Deletes a link. A missing link is not an error.
 pub(super) async fn remove(name: &str) -> io::Result<()> {
-    with(async |handle| match index(&handle, name).await? {
+    with_connection(async |handle| match index(&handle, name).await? {
         Some(index) => handle.link().del(index).execute().await,
         None => Ok(()),
     })
     .await
 }
 
-/// Makes a link known by its number be up.
+/// Sets a link up.
 pub(super) async fn up(handle: &Handle, index: u32) -> Result<(), rtnetlink::Error> {
     handle.link().set(LinkUnspec::new_with_index(index).up().build()).execute().await
 }
 
-/// The networks that this machine is in.
+/// The IPv4 networks of this host.
 pub(super) async fn addresses() -> io::Result<Vec<(Ipv4Addr, u8)>> {
-    with(async |handle| {
+    with_connection(async |handle| {
         let mut all = Vec::new();
         let mut messages = handle.address().get().execute();
         while let Some(message) = messages.try_next().await? {

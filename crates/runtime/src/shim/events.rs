@@ -1,4 +1,4 @@
-//! What a shim waits for: signals, output of the container, time.
+//! Waits for signals, output of the container and timeouts.
 
 use base::Instant;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -10,14 +10,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::Error;
 
-/// The shim's signals, as something that can be waited for.
+/// The shim's signals, delivered through a signalfd.
 pub(super) struct Events {
     signals: SignalFd,
     stopped: bool,
 }
 
 impl Events {
-    /// From now on signals come this way.
+    /// Blocks the signals and receives them through the signalfd from now on.
     pub(super) fn new() -> Result<Self, Error> {
         let signals = || -> nix::Result<SignalFd> {
             let mut set = SigSet::empty();
@@ -27,14 +27,14 @@ impl Events {
             set.thread_block()?;
             SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)
         };
-        let signals = signals().map_err(|e| Error::io("The shim can't take signals", e))?;
-        // What a container leaves behind comes to us, not to the machine's first process.
+        let signals = signals().map_err(|e| Error::io("Receiving signals failed", e))?;
+        // Orphans of the container are reparented to the shim, not to the host's pid 1.
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
-            .map_err(|e| Error::io("The shim can't adopt processes", e))?;
+            .map_err(|e| Error::io("Becoming a subreaper failed", e))?;
         Ok(Self { signals, stopped: false })
     }
 
-    /// Was the shim told to stop?
+    /// Whether the shim received a signal to stop.
     pub(super) fn is_stopped(&self) -> bool {
         self.stopped
     }
@@ -45,7 +45,7 @@ impl Events {
         fds.extend(readers.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)));
         let left = deadline.map(|at| at.saturating_duration_since(base::monotonic()));
         let left = left.and_then(|left| Timespec::try_from(left).ok());
-        // Interrupted or not: whoever waits looks again.
+        // Interrupted or not, the caller checks again.
         let _ = poll(&mut fds, left.as_ref());
         while let Ok(Some(signal)) = self.signals.read_signal() {
             if signal.ssi_signo != Signal::SIGCHLD as u32 {
@@ -54,8 +54,8 @@ impl Events {
         }
     }
 
-    /// Does nothing for a while; true when told to stop meanwhile.
-    pub(super) fn rest(&mut self, time: Duration) -> bool {
+    /// Sleeps; returns true if a signal to stop arrived.
+    pub(super) fn sleep(&mut self, time: Duration) -> bool {
         let until = base::monotonic() + time;
         while !self.stopped && base::monotonic() < until {
             self.wait(&[], Some(until));
@@ -65,7 +65,7 @@ impl Events {
     }
 }
 
-/// Takes note of processes that ended; how, for the one in question.
+/// Reaps exited children and returns their exit statuses.
 pub(super) fn reap() -> Vec<(i32, rustix::process::WaitStatus)> {
     let mut ended = Vec::new();
     while let Ok(Some((pid, status))) = rustix::process::wait(rustix::process::WaitOptions::NOHANG)

@@ -1,4 +1,4 @@
-//! Writes what a container says: one JSON document per line, in numbered files of limited size.
+//! Writes container logs: one JSON document per line, in numbered files of limited size.
 
 use base::{Clock as _, SystemClock};
 use std::fs::{self, File};
@@ -9,24 +9,24 @@ use serde::{Deserialize, Serialize};
 
 use model::log::Source;
 
-/// A longer line becomes several.
+/// Longer lines are split.
 const MAX_LINE: usize = 16 << 10;
 
-/// A line as it is written.
+/// A line of a log file.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Record {
-    /// Microseconds since 1970.
+    /// Microseconds since the Unix epoch.
     pub(crate) at: i64,
     pub(crate) from: Source,
     pub(crate) text: String,
 }
 
-/// The name of a log file. They are numbered, so that a reader's place stays what it was.
+/// Name of a log file. Numbers never change, so that a reader's position stays valid.
 pub(crate) fn file_name(number: u32) -> String {
     format!("{number:08}.jsonl")
 }
 
-/// The numbers of the log files that are there, oldest first.
+/// Numbers of the existing log files, oldest first.
 pub(crate) fn numbers(directory: &Path) -> Vec<u32> {
     let mut numbers: Vec<u32> = fs::read_dir(directory)
         .into_iter()
@@ -38,7 +38,7 @@ pub(crate) fn numbers(directory: &Path) -> Vec<u32> {
     numbers
 }
 
-/// A container's log, to be written.
+/// Log writer of a container.
 pub(super) struct Log {
     directory: PathBuf,
     max_bytes: u64,
@@ -46,7 +46,7 @@ pub(super) struct Log {
     number: u32,
     file: File,
     written: u64,
-    /// What came without its end yet, per source.
+    /// Incomplete line of each source.
     partial: [Vec<u8>; 2],
 }
 
@@ -67,7 +67,7 @@ impl Log {
         })
     }
 
-    /// Takes what a container wrote.
+    /// Appends output of the container.
     pub(super) fn write(&mut self, from: Source, mut bytes: &[u8]) {
         while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
             self.partial[from as usize].extend_from_slice(&bytes[..end]);
@@ -80,7 +80,7 @@ impl Log {
         }
     }
 
-    /// Writes what never got its end.
+    /// Writes incomplete lines.
     pub(super) fn flush(&mut self) {
         for from in [Source::Stdout, Source::Stderr] {
             if !self.partial[from as usize].is_empty() {
@@ -89,8 +89,8 @@ impl Log {
         }
     }
 
-    /// Adds a line of our own.
-    pub(super) fn say(&mut self, text: &str) {
+    /// Adds a line of the shim itself.
+    pub(super) fn write_line(&mut self, text: &str) {
         self.write(Source::Stderr, format!("{text}\n").as_bytes());
     }
 
@@ -99,7 +99,7 @@ impl Log {
         for bytes in bytes.chunks(MAX_LINE).chain(bytes.is_empty().then_some(&[][..])) {
             let text = String::from_utf8_lossy(bytes).into_owned();
             let record = Record { at: now(), from, text };
-            // A full disk loses lines, not the container.
+            // A full disk loses lines but does not end the container.
             let _ = self.put(&record);
         }
     }

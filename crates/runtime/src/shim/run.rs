@@ -1,4 +1,4 @@
-//! One run of a container's program: from its creation to the removal of what it leaves.
+//! One run of a container, from its creation to its cleanup.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,16 +11,16 @@ use model::log::Source;
 use rustix::pipe::PipeFlags;
 use rustix::process::{Pid, Signal, WaitStatus, kill_process};
 
-use super::bundle;
+use super::config;
 use super::events::{Events, reap};
+use super::init::Init;
 use super::log::Log;
-use super::pid1::Pid1;
 use crate::Error;
 use crate::cgroup;
 use crate::message;
-use crate::plan::{End, Place, Plan};
+use crate::plan::{Bundle, End, Plan};
 
-/// A run under way.
+/// A run in progress.
 pub(super) struct Run {
     container: libcontainer::container::Container,
     pid: i32,
@@ -33,26 +33,26 @@ struct Output {
 }
 
 impl Run {
-    /// Creates and starts it. The error says why not.
-    pub(super) fn start(place: &Place, plan: &Plan, count: u32) -> Result<Self, Error> {
-        let program = bundle::write(place, plan)?;
+    /// Creates and starts the container.
+    pub(super) fn start(bundle: &Bundle, plan: &Plan, count: u32) -> Result<Self, Error> {
+        let program = config::write(bundle, plan)?;
         let (out, stdout) = pipe()?;
         let (err, stderr) = pipe()?;
-        let stdin = File::open("/dev/null").map_err(unstarted)?;
+        let stdin = File::open("/dev/null").map_err(not_started)?;
         let id = format!("{}.{count}", plan.container.name);
-        let pid1 = Pid1::new(program);
+        let init = Init::new(program);
         let built = ContainerBuilder::new(id, SyscallType::default())
-            .with_root_path(place.at("oci"))
-            .map(|builder| builder.with_executor(pid1).with_stdin(stdin))
+            .with_root_path(bundle.at("oci"))
+            .map(|builder| builder.with_executor(init).with_stdin(stdin))
             .map(|builder| builder.with_stdout(stdout).with_stderr(stderr))
             .and_then(|builder| {
-                builder.as_init(place.path()).with_systemd(false).with_detach(true).build()
+                builder.as_init(bundle.path()).with_systemd(false).with_detach(true).build()
             })
             .and_then(|mut container| container.start().map(|()| container));
         let container = built.map_err(|error| {
             cgroup::remove(&plan.cgroup);
             reap();
-            unstarted(std::io::Error::other(chain(&error)))
+            not_started(std::io::Error::other(chain(&error)))
         })?;
         let pid = container.state.pid.unwrap_or(0);
         let outputs = vec![
@@ -62,12 +62,12 @@ impl Run {
         Ok(Self { container, pid, outputs })
     }
 
-    /// The container's first process.
+    /// The container's pid 1.
     pub(super) fn pid(&self) -> i32 {
         self.pid
     }
 
-    /// Writes its logs until it ends, by itself or because the shim was told to stop.
+    /// Writes logs until the container exits, by itself or because the shim was told to stop.
     pub(super) fn follow(mut self, plan: &Plan, events: &mut Events, log: &mut Log) -> End {
         let grace = Duration::from_millis(plan.stop_grace_ms);
         let mut kill_at = None;
@@ -99,26 +99,26 @@ impl Run {
         cgroup::remove(&plan.cgroup);
         if let Err(error) = removed {
             let _ = std::fs::remove_dir_all(&self.container.root);
-            log.say(&format!("paddock: {}", chain(&error)));
+            log.write_line(&format!("paddock: {}", chain(&error)));
         }
         if events.is_stopped() {
-            return End { code: Some(0), reason: "It was stopped.".to_owned(), is_oom: false };
+            return End { code: Some(0), reason: "Stopped.".to_owned(), is_oom: false };
         }
-        explain(status, oom_kills, plan)
+        describe_exit(status, oom_kills, plan)
     }
 
-    /// Its first process has not been waited for: the number can't mean another one.
+    /// Signals pid 1. It has not been reaped, so its pid can't belong to another process.
     fn signal(&self, signal: Signal) {
         if let Some(pid) = Pid::from_raw(self.pid) {
             let _ = kill_process(pid, signal);
         }
     }
 
-    /// Takes what there is, and gives up a pipe when its writers are gone.
+    /// Reads available output, and drops a pipe when its writers have closed it.
     fn read(&mut self, log: &mut Log) {
         let mut buffer = [0; 16 << 10];
         self.outputs.retain_mut(|output| {
-            // A bound, so that a container that never stops writing can't keep us from all else.
+            // Bounded, so that a container that writes without pause can't block the shim.
             for _ in 0..64 {
                 match output.pipe.read(&mut buffer) {
                     Ok(0) => return false,
@@ -132,18 +132,18 @@ impl Run {
     }
 }
 
-/// A pipe whose reading end does not block.
+/// A pipe with a non-blocking reading end.
 fn pipe() -> Result<(File, OwnedFd), Error> {
-    let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(unstarted)?;
-    rustix::io::ioctl_fionbio(&reader, true).map_err(unstarted)?;
+    let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(not_started)?;
+    rustix::io::ioctl_fionbio(&reader, true).map_err(not_started)?;
     Ok((File::from(reader), writer))
 }
 
-fn unstarted(cause: impl Into<std::io::Error>) -> Error {
-    Error::io("The container could not be started", cause)
+fn not_started(cause: impl Into<std::io::Error>) -> Error {
+    Error::io("Starting the container failed", cause)
 }
 
-/// An error with all that is below it.
+/// An error with its sources.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
@@ -157,15 +157,14 @@ fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// How it ended, as a sentence.
-fn explain(status: WaitStatus, oom_kills: u64, plan: &Plan) -> End {
-    // The first process tells the end of the program by a signal as shells do.
+fn describe_exit(status: WaitStatus, oom_kills: u64, plan: &Plan) -> End {
+    // Pid 1 encodes a program's signal in its exit code, as shells do.
     let code = match (status.exit_status(), status.terminating_signal()) {
         (Some(code), _) => code,
         (None, Some(signal)) => 128 + signal,
         (None, None) => -1,
     };
     let is_oom = oom_kills > 0;
-    let reason = message::ended(code, is_oom, plan.container.ram_bytes());
+    let reason = message::exited(code, is_oom, plan.container.ram_bytes());
     End { code: Some(code), reason, is_oom }
 }

@@ -1,7 +1,7 @@
-//! Seals the shim's own program before a container can see it.
+//! Seals the shim's program against writes by its container.
 //!
-//! A container can reach the program of a process in it through `/proc`, and has been known to
-//! write to it (CVE-2019-5736). A read-only mount of the file, from which the shim runs, ends that.
+//! A container can reach the program of a process in it through `/proc` and overwrite it
+//! (CVE-2019-5736). The shim therefore runs from a read-only bind mount of the file.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt;
@@ -11,14 +11,14 @@ use std::process::{Command, ExitCode};
 use rustix::mount::{MountFlags, MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
 
 use crate::Error;
-use crate::child::{Task, tell};
+use crate::child::{Task, report_ready};
 use crate::raw;
 use crate::unpack::overlay;
 
-/// The child: leaves its starter's session, seals its program and runs it again.
+/// Entry point of the helper process: starts a session, seals its program and executes it again.
 pub(crate) fn child(directory: &Path) -> ExitCode {
     raw::reset_signals();
-    // Fails only for a session's leader, which is what we want to be.
+    // Fails only if this process leads a session already.
     let _ = rustix::process::setsid();
     let error = match seal(directory) {
         Ok(program) => {
@@ -26,16 +26,16 @@ pub(crate) fn child(directory: &Path) -> ExitCode {
         }
         Err(error) => error,
     };
-    tell::<()>(&Err(Error::io("The container's shim could not be sealed", error)));
+    report_ready::<()>(&Err(Error::io("Sealing the shim failed", error)));
     ExitCode::FAILURE
 }
 
 fn seal(directory: &Path) -> std::io::Result<std::path::PathBuf> {
-    // By descriptor and before this process gets mounts of its own: the running program is in the
-    // old ones, and its path may mean another file since an upgrade.
+    // By descriptor, and before the new mount namespace exists: the running program is in the old
+    // one, and an upgrade may have replaced the file at its path.
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
     let running = open_tree(rustix::fs::CWD, "/proc/self/exe", flags)?;
-    overlay::own_mounts()?;
+    overlay::new_mount_namespace()?;
     let program = directory.join("program");
     File::create(&program)?;
     let by_descriptor = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;

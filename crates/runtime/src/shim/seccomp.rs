@@ -1,22 +1,22 @@
-//! Which system calls a container may make.
+//! Seccomp filters: the system calls that a container may make.
 //!
-//! What is not listed does not exist for it (`ENOSYS`, which programs take as an old kernel and fall
-//! back from); what is known to be dangerous is forbidden (`EPERM`). No filter, no container.
+//! Unlisted calls fail with `ENOSYS`, which programs take for an old kernel and handle by falling
+//! back; known dangerous ones fail with `EPERM`. No filter, no container.
 
 use std::collections::BTreeMap;
 use std::io;
 
-#[allow(clippy::wildcard_imports, reason = "a list of almost all of them")]
+#[allow(clippy::wildcard_imports, reason = "the list has almost all of them")]
 use libc::{c_long, *};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
     SeccompRule, TargetArch, apply_filter,
 };
 
-/// Flags of `clone` that make namespaces.
+/// Flags of `clone` that create namespaces.
 const NAMESPACES: u64 = 0x7e02_0000;
 
-/// What ordinary programs need, on every architecture.
+/// System calls that ordinary programs need, on every architecture.
 #[rustfmt::skip]
 const ALLOWED: &[c_long] = &[
     SYS_accept, SYS_accept4, SYS_bind, SYS_brk, SYS_capget, SYS_capset, SYS_chdir, SYS_chroot,
@@ -62,10 +62,10 @@ const ALLOWED: &[c_long] = &[
     SYS_waitid, SYS_write, SYS_writev,
 ];
 
-/// What only older architectures have.
+/// System calls of older architectures.
 #[cfg(target_arch = "x86_64")]
 #[rustfmt::skip]
-const ALSO_ALLOWED: &[c_long] = &[
+const ALLOWED_LEGACY: &[c_long] = &[
     SYS_access, SYS_alarm, SYS_arch_prctl, SYS_chmod, SYS_chown, SYS_creat, SYS_dup2,
     SYS_epoll_create, SYS_epoll_wait, SYS_eventfd, SYS_fork, SYS_futimesat, SYS_getdents,
     SYS_getpgrp, SYS_inotify_init, SYS_lchown, SYS_link, SYS_lstat, SYS_mkdir, SYS_mknod, SYS_open,
@@ -73,9 +73,9 @@ const ALSO_ALLOWED: &[c_long] = &[
     SYS_stat, SYS_symlink, SYS_time, SYS_unlink, SYS_utime, SYS_utimes, SYS_vfork,
 ];
 #[cfg(not(target_arch = "x86_64"))]
-const ALSO_ALLOWED: &[c_long] = &[];
+const ALLOWED_LEGACY: &[c_long] = &[];
 
-/// What would be a way out, or at the machine's own settings.
+/// System calls that could escape the container or change the host.
 #[rustfmt::skip]
 const FORBIDDEN: &[c_long] = &[
     SYS_acct, SYS_add_key, SYS_adjtimex, SYS_bpf, SYS_clock_adjtime, SYS_clock_settime,
@@ -89,16 +89,16 @@ const FORBIDDEN: &[c_long] = &[
     SYS_userfaultfd, SYS_vhangup,
 ];
 
-/// Families of sockets that reach the machine beside the network: crypto and virtual machines.
-const NO_SOCKETS: [c_int; 2] = [AF_ALG, AF_VSOCK];
+/// Socket families that reach the host other than by network: kernel crypto and hypervisor.
+const DENIED_SOCKETS: [c_int; 2] = [AF_ALG, AF_VSOCK];
 
-/// Applies the filters to this process and all that come from it.
+/// Applies the filters to this process and its descendants.
 pub(super) fn apply() -> io::Result<()> {
     let failed = |error: &dyn std::fmt::Display| {
-        io::Error::other(format!("seccomp can't be applied: {error}"))
+        io::Error::other(format!("applying seccomp failed: {error}"))
     };
     let (allow, forbid) = filters().map_err(|error| failed(&error))?;
-    // Of two answers of the same weight the later filter's counts.
+    // Of two results with the same precedence, the later filter's counts.
     for program in [allow, forbid] {
         apply_filter(&program).map_err(|error| failed(&error))?;
     }
@@ -107,12 +107,12 @@ pub(super) fn apply() -> io::Result<()> {
 
 fn filters() -> Result<(BpfProgram, BpfProgram), seccompiler::BackendError> {
     let mut allowed: BTreeMap<i64, Vec<SeccompRule>> =
-        ALLOWED.iter().chain(ALSO_ALLOWED).map(|call| (*call, Vec::new())).collect();
+        ALLOWED.iter().chain(ALLOWED_LEGACY).map(|call| (*call, Vec::new())).collect();
     let threads_only = SeccompCmpOp::MaskedEq(NAMESPACES);
     let threads_only = SeccompCondition::new(0, SeccompCmpArgLen::Qword, threads_only, 0)?;
     allowed.insert(SYS_clone, vec![SeccompRule::new(vec![threads_only])?]);
     let mut families = Vec::new();
-    for family in NO_SOCKETS {
+    for family in DENIED_SOCKETS {
         let family = u64::try_from(family).unwrap_or_default();
         families.push(SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, family)?);
     }
@@ -139,10 +139,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn filters_compile_and_contradict_nowhere() {
+    fn filters_compile_and_do_not_overlap() {
         assert!(filters().is_ok());
         for call in FORBIDDEN {
-            assert!(!ALLOWED.contains(call) && !ALSO_ALLOWED.contains(call), "{call}");
+            assert!(!ALLOWED.contains(call) && !ALLOWED_LEGACY.contains(call), "{call}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Applies the entries of one layer's tar to a tree.
+//! Applies the tar entries of one layer to a directory tree.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -13,8 +13,8 @@ use rustix::fs::{
 use rustix::io::Errno;
 use tar::{Archive, Entry, EntryType};
 
-use super::because;
 use super::root::{self, Root};
+use super::with_context;
 
 const WHITEOUT: &[u8] = b".wh.";
 const OPAQUE: &[u8] = b".wh..wh..opq";
@@ -23,11 +23,11 @@ const OPAQUE: &[u8] = b".wh..wh..opq";
 pub(super) struct Applier {
     root: Root,
     max_entries: u64,
-    /// What this layer itself has made: its removals mean only what is below it.
-    made: HashSet<PathBuf>,
+    /// Paths that this layer created: its whiteouts affect only the layers below.
+    created: HashSet<PathBuf>,
 }
 
-/// Who owns an entry and what may be done with it.
+/// Owner, mode and times of an entry.
 struct Metadata {
     mode: Mode,
     owner: Option<Uid>,
@@ -37,24 +37,24 @@ struct Metadata {
 
 impl Applier {
     pub(super) fn new(root: Root, max_entries: u64) -> Self {
-        Self { root, max_entries, made: HashSet::new() }
+        Self { root, max_entries, created: HashSet::new() }
     }
 
-    /// Applies everything; how many entries there were.
+    /// Applies all entries and returns their number.
     pub(super) fn apply_all(mut self, contents: &mut impl Read) -> io::Result<u64> {
-        let broken = |error: io::Error| because("a layer is not a proper tar", &error);
+        let broken = |error: io::Error| with_context("a layer is not a valid tar", &error);
         let mut count = 0;
         for entry in Archive::new(contents).entries().map_err(broken)? {
             let mut entry = entry.map_err(broken)?;
             count += 1;
             if count > self.max_entries {
-                let why = format!("it has more than {} files", self.max_entries);
+                let why = format!("more than {} files", self.max_entries);
                 return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
             }
             let path = PathBuf::from(OsString::from_vec(entry.path_bytes().into_owned()));
             let path = root::clean(&path)?;
             self.apply(&mut entry, &path)
-                .map_err(|e| because(&format!("{} can't be unpacked", path.display()), &e))?;
+                .map_err(|e| with_context(&format!("unpacking {} failed", path.display()), &e))?;
         }
         Ok(count)
     }
@@ -64,20 +64,19 @@ impl Applier {
         let Some(name) = path.file_name().map(OsStr::to_owned) else {
             return self.set_root(entry);
         };
-        // Devices are never what an image needs, and the character device 0/0 is a removal in an
-        // overlay: both are left out.
+        // Skipped: images need no devices, and the device 0/0 is a whiteout in an overlay.
         if matches!(kind, EntryType::Char | EntryType::Block | EntryType::XGlobalHeader) {
             return Ok(());
         }
         let above = path.parent().unwrap_or(Path::new(""));
         if let Some(rest) = name.as_bytes().strip_prefix(WHITEOUT) {
-            return self.white_out(above, name.as_bytes(), OsStr::from_bytes(rest));
+            return self.apply_whiteout(above, name.as_bytes(), OsStr::from_bytes(rest));
         }
         let parent = self.root.directory(above)?;
         clear(&parent, &name, path, kind)?;
-        let metadata = Metadata::of(entry)?;
+        let metadata = Metadata::new(entry)?;
         match kind {
-            EntryType::Directory => make_directory(&parent, &name)?,
+            EntryType::Directory => create_directory(&parent, &name)?,
             EntryType::Symlink => {
                 let target = entry.link_name_bytes().ok_or(io::ErrorKind::InvalidData)?;
                 fs::symlinkat(OsStr::from_bytes(&target), &parent, &name)?;
@@ -91,17 +90,17 @@ impl Applier {
         if kind != EntryType::Link {
             metadata.set(&parent, &name, kind == EntryType::Symlink)?;
         }
-        self.note(path);
+        self.record_created(path);
         Ok(())
     }
 
-    /// The entry of the root itself says only who owns it.
+    /// Sets the metadata of the root directory.
     fn set_root<R: Read>(&self, entry: &Entry<'_, R>) -> io::Result<()> {
         if entry.header().entry_type() != EntryType::Directory {
             return Ok(());
         }
         let root = self.root.directory(Path::new(""))?;
-        Metadata::of(entry)?.set(&root, OsStr::new("."), false)
+        Metadata::new(entry)?.set(&root, OsStr::new("."), false)
     }
 
     fn write<R: Read>(
@@ -117,16 +116,16 @@ impl Applier {
         let file = fs::openat(parent, name, flags, Mode::from_raw_mode(0o600))?;
         let mut file = std::fs::File::from(file);
         io::copy(entry, &mut file)?;
-        // The owner first: changing it takes away the set-user-id bit.
+        // The owner first: changing it clears the set-user-id bit.
         fs::fchown(&file, metadata.owner, metadata.group)?;
         fs::fchmod(&file, metadata.mode)?;
         set_attributes(entry, &file)?;
         fs::futimens(&file, &metadata.modified)?;
-        self.note(path);
+        self.record_created(path);
         Ok(())
     }
 
-    /// A second name for something that is inside the tree.
+    /// Creates a hard link to a file inside the tree.
     fn link<R: Read>(
         &self,
         entry: &Entry<'_, R>,
@@ -142,9 +141,9 @@ impl Applier {
         Ok(fs::linkat(&from, target_name, parent, name, AtFlags::empty())?)
     }
 
-    /// Removes what layers below have.
-    fn white_out(&self, above: &Path, whole: &[u8], name: &OsStr) -> io::Result<()> {
-        let made = |path: &Path| self.made.contains(path);
+    /// Removes entries of lower layers.
+    fn apply_whiteout(&self, above: &Path, whole: &[u8], name: &OsStr) -> io::Result<()> {
+        let is_created = |path: &Path| self.created.contains(path);
         let parent = match self.root.resolve(above, OFlags::PATH | OFlags::DIRECTORY) {
             Ok(parent) => parent,
             // Nothing to remove.
@@ -152,35 +151,35 @@ impl Applier {
             Err(error) => return Err(error),
         };
         if whole == OPAQUE {
-            return root::empty(&parent, OsStr::new("."), above, &made);
+            return root::empty(&parent, OsStr::new("."), above, &is_created);
         }
-        // Other names of this form are notes that an old file system left to itself.
+        // Other names of this form are metadata of aufs.
         if name.as_bytes().starts_with(b".wh.") {
             return Ok(());
         }
         if matches!(name.as_bytes(), b"" | b"." | b"..") {
-            return Err(io::Error::other("it removes a directory through itself"));
+            return Err(io::Error::other("a whiteout removes its own directory"));
         }
-        root::remove(&parent, name, &above.join(name), &made)
+        root::remove(&parent, name, &above.join(name), &is_created)
     }
 
-    /// Remembers a path and those above it as made by this layer.
-    fn note(&mut self, path: &Path) {
+    /// Records a path and its parents as created by this layer.
+    fn record_created(&mut self, path: &Path) {
         for path in path.ancestors() {
-            if !self.made.insert(path.to_owned()) {
+            if !self.created.insert(path.to_owned()) {
                 break;
             }
         }
     }
 }
 
-/// Makes room: an entry replaces what has its name, except that directories are merged.
+/// Removes what an entry replaces. Directories are merged.
 fn clear(parent: &OwnedFd, name: &OsStr, path: &Path, kind: EntryType) -> io::Result<()> {
     match fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
         Err(Errno::NOENT) => Ok(()),
         Err(error) => Err(error.into()),
-        Ok(there) => {
-            let is_directory = FileType::from_raw_mode(there.st_mode) == FileType::Directory;
+        Ok(existing) => {
+            let is_directory = FileType::from_raw_mode(existing.st_mode) == FileType::Directory;
             if is_directory && kind == EntryType::Directory {
                 return Ok(());
             }
@@ -189,14 +188,14 @@ fn clear(parent: &OwnedFd, name: &OsStr, path: &Path, kind: EntryType) -> io::Re
     }
 }
 
-fn make_directory(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
+fn create_directory(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
     match fs::mkdirat(parent, name, Mode::from_raw_mode(0o755)) {
         Ok(()) | Err(Errno::EXIST) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-/// File capabilities and users' own attributes; others could steer the overlay itself.
+/// Sets file capabilities and `user.` attributes; others could control the overlay itself.
 fn set_attributes<R: Read>(entry: &mut Entry<'_, R>, file: impl AsFd) -> io::Result<()> {
     let Some(extensions) = entry.pax_extensions()? else { return Ok(()) };
     for extension in extensions {
@@ -213,7 +212,7 @@ fn set_attributes<R: Read>(entry: &mut Entry<'_, R>, file: impl AsFd) -> io::Res
 }
 
 impl Metadata {
-    fn of<R: Read>(entry: &Entry<'_, R>) -> io::Result<Self> {
+    fn new<R: Read>(entry: &Entry<'_, R>) -> io::Result<Self> {
         let header = entry.header();
         let id = |id: u64| u32::try_from(id).ok().filter(|id| *id != u32::MAX);
         let at = Timespec {
@@ -228,7 +227,7 @@ impl Metadata {
         })
     }
 
-    /// Sets it on what has just been made there. A symlink has an owner but no mode.
+    /// Applies the metadata to an entry just created. A symlink has an owner but no mode.
     fn set(&self, parent: &OwnedFd, name: &OsStr, is_symlink: bool) -> io::Result<()> {
         let nofollow = AtFlags::SYMLINK_NOFOLLOW;
         fs::chownat(parent, name, self.owner, self.group, nofollow)?;

@@ -1,4 +1,4 @@
-//! Overlays: layers below, one writable directory on top.
+//! Overlay mounts: read-only layers below one writable directory.
 
 use std::ffi::CString;
 use std::fmt::Write as _;
@@ -10,8 +10,8 @@ use nix::sched::{CloneFlags, unshare};
 use rustix::fs::{Mode, OFlags};
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
 
-/// Gives this process mounts of its own: none of them is seen outside, all of them end with it.
-pub(crate) fn own_mounts() -> io::Result<()> {
+/// Moves this process into a new mount namespace, private in both directions.
+pub(crate) fn new_mount_namespace() -> io::Result<()> {
     unshare(CloneFlags::CLONE_NEWNS)?;
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     Ok(rustix::mount::mount_change("/", private)?)
@@ -24,7 +24,7 @@ pub(crate) fn mount(
     work: &Path,
     target: &Path,
 ) -> io::Result<()> {
-    // By descriptor: short, since all of it must fit in a page, and nothing to escape.
+    // By descriptor: short, since the options must fit into a page, and without escaping.
     let mut open = Vec::with_capacity(layers.len());
     let mut lower = String::new();
     for layer in layers.iter().rev() {
@@ -41,7 +41,7 @@ pub(crate) fn mount(
         work.as_raw_fd()
     );
     let data = CString::new(data)?;
-    // No devices, whatever the layers hold.
+    // No devices, regardless of the layers' content.
     rustix::mount::mount("overlay", target, "overlay", MountFlags::NODEV, data.as_c_str())?;
     Ok(())
 }
@@ -51,7 +51,7 @@ fn directory(path: &Path) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(path, flags, Mode::empty())?)
 }
 
-/// Takes a mount away.
+/// Unmounts an overlay.
 pub(crate) fn unmount(target: &Path) -> io::Result<()> {
     Ok(rustix::mount::unmount(target, UnmountFlags::DETACH)?)
 }

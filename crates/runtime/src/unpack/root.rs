@@ -1,4 +1,4 @@
-//! A directory tree that nothing leads out of: every path is resolved by the kernel inside it.
+//! A directory tree that no path escapes: the kernel resolves every path inside it.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -9,33 +9,33 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-/// Longer paths are not made by anyone in good faith.
+/// No legitimate layer has longer paths.
 const MAX_PATH: usize = 4096;
 
-/// The tree.
+/// Root of a directory tree.
 pub(crate) struct Root(OwnedFd);
 
 impl Root {
-    /// The tree below a directory.
+    /// Opens the tree below a directory.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(Self(fs::open(path, flags, Mode::empty())?))
     }
 
-    /// Opens what is there. Symlinks are followed, as if the tree were all there is.
+    /// Opens a path. Symlinks are followed as if the tree were the whole file system.
     pub(crate) fn resolve(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         let within = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         loop {
             match fs::openat2(&self.0, path, flags | OFlags::CLOEXEC, Mode::empty(), within) {
-                // Something was renamed meanwhile: the kernel can't tell and asks us to repeat.
+                // A concurrent rename: the kernel requires a retry.
                 Err(Errno::AGAIN) => {}
                 other => return Ok(other?),
             }
         }
     }
 
-    /// A file to read. Nothing that blocks or is not a file.
+    /// Opens a regular file for reading.
     pub(crate) fn file(&self, path: &Path) -> io::Result<File> {
         let file = self.resolve(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
         let kind = FileType::from_raw_mode(fs::fstat(&file)?.st_mode);
@@ -45,7 +45,7 @@ impl Root {
         Err(io::ErrorKind::InvalidInput.into())
     }
 
-    /// A directory, made with those above it if it is not there.
+    /// Opens a directory; creates it and its parents if missing.
     pub(crate) fn directory(&self, path: &Path) -> io::Result<OwnedFd> {
         match self.resolve(path, OFlags::PATH | OFlags::DIRECTORY) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -62,7 +62,7 @@ impl Root {
     }
 }
 
-/// A path inside the tree without anything odd in it. `..` is refused: no honest packer writes it.
+/// Normalises a path inside the tree. Rejects `..`, which no legitimate layer contains.
 pub(crate) fn clean(path: &Path) -> io::Result<PathBuf> {
     if path.as_os_str().len() > MAX_PATH {
         return Err(io::Error::other("a path in a layer is longer than 4096 bytes"));
@@ -74,7 +74,7 @@ pub(crate) fn clean(path: &Path) -> io::Result<PathBuf> {
             Component::RootDir | Component::CurDir => {}
             Component::ParentDir | Component::Prefix(_) => {
                 return Err(io::Error::other(format!(
-                    "a layer has the path {}, which leads out of it",
+                    "path {} leads out of the layer",
                     path.display()
                 )));
             }
@@ -83,7 +83,7 @@ pub(crate) fn clean(path: &Path) -> io::Result<PathBuf> {
     Ok(cleaned)
 }
 
-/// Removes `name` and all below it, but not what `keep` says; never follows a symlink.
+/// Removes `name` recursively, except what `keep` selects. Never follows symlinks.
 pub(crate) fn remove(
     parent: impl AsFd,
     name: &OsStr,
@@ -92,7 +92,7 @@ pub(crate) fn remove(
 ) -> io::Result<()> {
     let parent = parent.as_fd();
     let kind = match fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(there) => FileType::from_raw_mode(there.st_mode),
+        Ok(metadata) => FileType::from_raw_mode(metadata.st_mode),
         Err(Errno::NOENT) => return Ok(()),
         Err(error) => return Err(error.into()),
     };
@@ -107,7 +107,7 @@ pub(crate) fn remove(
     Ok(fs::unlinkat(parent, name, flags)?)
 }
 
-/// Removes all in the directory `name`, but not what `keep` says.
+/// Removes the content of the directory `name`, except what `keep` selects.
 pub(crate) fn empty(
     parent: impl AsFd,
     name: &OsStr,

@@ -1,24 +1,23 @@
-//! A layer's contents: unpacked as they are read, counted and hashed.
+//! Content of a layer: decompressed, counted and hashed while it is read.
 
-use std::fs::File;
 use std::io::{self, BufReader, Read, Seek};
 
 use flate2::read::MultiGzDecoder;
 use sha2::{Digest, Sha256};
 
-use super::because;
+use super::with_context;
 
-/// A layer's contents as a stream that ends with an error when there is too much.
-pub(super) struct Contents {
+/// Content of a layer as a stream that fails beyond a size limit.
+pub(crate) struct Contents {
     inner: Box<dyn Read>,
     left: u64,
     hash: Sha256,
 }
 
 impl Contents {
-    /// The contents of a packed layer. The first bytes tell how it is packed, not its author.
-    pub(super) fn new(mut blob: File, limit: u64) -> io::Result<Self> {
-        let unreadable = |error: io::Error| because("a layer can't be read", &error);
+    /// Opens a compressed layer or archive. Its magic bytes, not its media type, decide how.
+    pub(crate) fn new(mut blob: impl Read + Seek + 'static, limit: u64) -> io::Result<Self> {
+        let unreadable = |error: io::Error| with_context("reading a layer failed", &error);
         let mut magic = [0; 4];
         let n = read_up_to(&mut blob, &mut magic).map_err(unreadable)?;
         blob.rewind().map_err(unreadable)?;
@@ -33,19 +32,19 @@ impl Contents {
         Ok(Self { inner, left: limit, hash: Sha256::new() })
     }
 
-    /// How much more there may be.
-    pub(super) fn left(&self) -> u64 {
+    /// Bytes left of the limit.
+    pub(crate) fn left(&self) -> u64 {
         self.left
     }
 
     /// Reads to the end.
-    pub(super) fn drain(&mut self) -> io::Result<()> {
+    pub(crate) fn drain(&mut self) -> io::Result<()> {
         io::copy(self, &mut io::sink())
             .map(drop)
-            .map_err(|error| because("a layer can't be unpacked", &error))
+            .map_err(|error| with_context("unpacking a layer failed", &error))
     }
 
-    /// The digest of all that was read.
+    /// Digest of everything read.
     pub(super) fn digest(self) -> String {
         format!("sha256:{}", data_encoding::HEXLOWER.encode(&self.hash.finalize()))
     }
@@ -54,7 +53,7 @@ impl Contents {
 impl Read for Contents {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.left == 0 {
-            return Err(io::Error::other("too large"));
+            return Err(io::Error::other("size limit exceeded"));
         }
         let n = self.inner.read(buffer)?;
         self.hash.update(&buffer[..n]);

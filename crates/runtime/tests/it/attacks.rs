@@ -1,7 +1,6 @@
-//! Layers that try to write or read outside of themselves.
+//! Layers that try to write or read outside of the image.
 //!
-//! Each has a file outside as its target, which must stay as it is. An attack may be refused or come
-//! to nothing; what counts is that the target never changes.
+//! Each attacks a file outside, which must not change. An attack may be rejected or have no effect.
 
 use std::path::Path;
 
@@ -11,7 +10,7 @@ use tar::EntryType;
 use crate::lab::{Lab, container};
 use crate::packing::{Image, Layer, busybox};
 
-/// Every attack, with the outside directory that it aims at.
+/// Every attack on a directory outside of the image.
 fn attacks(outside: &str) -> Vec<(&'static str, Layer)> {
     let file = format!("{outside}/victim");
     let up = format!("../../../../../../../../../..{file}");
@@ -64,7 +63,7 @@ fn attacks(outside: &str) -> Vec<(&'static str, Layer)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_layer_reaches_outside_of_itself() {
+async fn layers_cannot_escape_the_image() {
     let lab = Lab::new().await;
     let outside = lab.dir.path().join("outside");
     std::fs::create_dir(&outside).unwrap();
@@ -87,21 +86,21 @@ async fn no_layer_reaches_outside_of_itself() {
             let found = std::fs::read_to_string(&victim);
             assert_eq!(found.ok().as_deref(), Some("innocent"), "{attack}: {started:?}");
             assert_eq!(std::fs::metadata(&victim).unwrap().permissions(), before, "{attack}");
-            assert!(is_alone(&outside), "{attack}");
-            assert_eq!(lab.left(), Vec::<String>::new(), "{attack}");
+            assert!(has_one_file(&outside), "{attack}");
+            assert_eq!(lab.leftovers(), Vec::<String>::new(), "{attack}");
             assert_eq!(lab.stored(), Vec::<std::path::PathBuf>::new(), "{attack}");
             let must_fail = attack.contains("dotdot") || attack == "whiteout of dot";
-            assert!(!must_fail || started.is_err(), "{attack} was taken");
+            assert!(!must_fail || started.is_err(), "{attack} was accepted");
         }
     }
 }
 
-fn is_alone(outside: &Path) -> bool {
+fn has_one_file(outside: &Path) -> bool {
     std::fs::read_dir(outside).unwrap().count() == 1
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn layers_come_out_as_their_authors_meant() {
+async fn whiteouts_links_and_modes_are_applied() {
     let lab = Lab::new().await;
     let below = busybox()
         .dir("usr/lib/")
@@ -140,14 +139,14 @@ async fn layers_come_out_as_their_authors_meant() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_shims_program_can_not_be_written_through_its_processes() {
+async fn shim_program_cannot_be_overwritten_through_proc() {
     let lab = Lab::new().await;
     lab.runtime().start(&lab.shell("evil-0", "sleep 100")).await.unwrap();
     let state = lab.options.dir.join("containers/evil-0/state.json");
     let state: serde_json::Value = serde_json::from_slice(&std::fs::read(state).unwrap()).unwrap();
     for process in ["shim", "pid"] {
-        // As the machine's root, who may more than any container. While it runs the file is safe
-        // ("text file busy"); it must be so by its mount, which still holds when nothing runs.
+        // As root of the host. While the program runs, the kernel protects the file ("text file
+        // busy"); the read-only mount must protect it afterwards, too.
         let program = format!("/proc/{}/exe", state[process]);
         let opened = std::fs::OpenOptions::new().write(true).truncate(true).open(program);
         let error = opened.unwrap_err();

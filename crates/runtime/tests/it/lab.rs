@@ -1,4 +1,4 @@
-//! A runtime of its own for each test, and a search for what it leaves behind.
+//! A runtime per test, and a check for leftovers.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,7 +27,7 @@ impl Lab {
         Self::with(|_| {}).await
     }
 
-    /// A runtime that behaves a little differently.
+    /// A runtime with changed options.
     pub(crate) async fn with(change: impl FnOnce(&mut Options)) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let name = dir.path().file_name().unwrap().to_str().unwrap();
@@ -36,7 +36,7 @@ impl Lab {
         options.program = PathBuf::from(crate::HELPER);
         options.egress = false;
         options.stop_grace = Duration::from_secs(3);
-        options.restart_first = Duration::from_millis(100);
+        options.restart_backoff = Duration::from_millis(100);
         change(&mut options);
         let runtime = Embedded::probe(options.clone()).await.expect("tests run as root");
         Self { runtime: Some(runtime), options, registry: Fake::start(), dir }
@@ -46,17 +46,17 @@ impl Lab {
         self.runtime.as_ref().unwrap()
     }
 
-    /// A container of the usual image that runs this.
+    /// A container of the standard image that runs a shell script.
     pub(crate) fn shell(&self, name: &str, script: &str) -> Container {
         let image = self.registry.name("web");
-        if !self.registry.shelf.lock().unwrap().manifests.contains_key("web/1.0") {
+        if !self.registry.content.lock().unwrap().manifests.contains_key("web/1.0") {
             self.registry.put("web", &packing::web());
         }
         let command = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
         Container { command, ..container(name, &image) }
     }
 
-    /// Runs something to its end: how it ended, and what it said.
+    /// Runs a container to its end. Returns its condition and its log.
     pub(crate) async fn run(&self, container: &Container) -> (Condition, Vec<String>) {
         let endpoints = self.runtime().start(container).await.unwrap();
         let running = Condition::Running { endpoints };
@@ -73,8 +73,8 @@ impl Lab {
         self.options.dir.join(name)
     }
 
-    /// All that is left of containers, of whatever sort.
-    pub(crate) fn left(&self) -> Vec<String> {
+    /// Everything that is left of containers.
+    pub(crate) fn leftovers(&self) -> Vec<String> {
         let mut left = Vec::new();
         let dir = self.options.dir.to_str().unwrap().to_owned();
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
@@ -97,7 +97,7 @@ impl Lab {
         left
     }
 
-    /// Which hardware has which address, as the machine remembers it of our containers.
+    /// IP and MAC addresses of our containers in the host's ARP cache.
     pub(crate) fn neighbours(&self) -> std::collections::BTreeSet<(String, String)> {
         let id = digest_of(self.options.instance.as_bytes())[7..15].to_owned();
         let table = fs::read_to_string("/proc/net/arp").unwrap();
@@ -106,9 +106,9 @@ impl Lab {
         words.map(|words| (words[0].to_owned(), words[3].to_owned())).collect()
     }
 
-    /// What there is of images.
+    /// Stored files of images.
     pub(crate) fn stored(&self) -> Vec<PathBuf> {
-        ["layers", "images", "pulls", "tmp"]
+        ["layers", "images", "loaded", "pulls", "tmp"]
             .iter()
             .flat_map(|part| entries(&self.dir_of(part)))
             .collect()
@@ -116,7 +116,7 @@ impl Lab {
 }
 
 impl Drop for Lab {
-    /// Whatever a test that failed has left, by its own directory and groups.
+    /// Cleans up after a failed test.
     fn drop(&mut self) {
         self.runtime = None;
         for pid in processes(self.options.dir.to_str().unwrap()) {
@@ -135,6 +135,7 @@ pub(crate) fn container(name: &str, image: &str) -> Container {
     Container {
         name: name.to_owned(),
         image: image.to_owned(),
+        owner: None,
         command: Vec::new(),
         env: BTreeMap::new(),
         ports: Vec::new(),
@@ -144,7 +145,7 @@ pub(crate) fn container(name: &str, image: &str) -> Container {
     }
 }
 
-/// A number that a document of a container says.
+/// A number in a JSON file of a container.
 pub(crate) fn number(lab: &Lab, file: &str, field: &str) -> i32 {
     let text = fs::read(lab.dir_of("containers").join(file)).unwrap();
     let document: serde_json::Value = serde_json::from_slice(&text).unwrap();
@@ -159,7 +160,7 @@ pub(crate) fn entries(dir: &Path) -> Vec<PathBuf> {
     fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }
 
-/// The groups of an installation, in every hierarchy.
+/// The cgroups of an installation, in every hierarchy.
 pub(crate) fn groups(instance: &str) -> Vec<PathBuf> {
     let roots = entries(Path::new("/sys/fs/cgroup")).into_iter().chain(["/sys/fs/cgroup".into()]);
     roots
@@ -168,7 +169,7 @@ pub(crate) fn groups(instance: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Ends what is left in an installation's groups, and removes them.
+/// Kills the processes in an installation's cgroups and removes them.
 pub(crate) fn remove_groups(instance: &str) {
     let until = base::monotonic() + Duration::from_secs(5);
     while base::monotonic() < until && !groups(instance).is_empty() {
@@ -183,7 +184,7 @@ pub(crate) fn remove_groups(instance: &str) {
     }
 }
 
-/// Processes that were started for a directory.
+/// Processes whose command line contains a directory.
 pub(crate) fn processes(dir: &str) -> Vec<i32> {
     let pids = entries(Path::new("/proc")).into_iter();
     pids.filter_map(|path| {
@@ -194,7 +195,7 @@ pub(crate) fn processes(dir: &str) -> Vec<i32> {
     .collect()
 }
 
-/// Asks a web server, until it answers.
+/// Requests a path from a web server until it responds.
 pub(crate) fn get(endpoint: &str, path: &str) -> String {
     let until = base::monotonic() + Duration::from_secs(30);
     loop {

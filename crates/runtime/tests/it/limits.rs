@@ -1,4 +1,4 @@
-//! Limits that hold.
+//! Limits on memory, CPU and processes.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use runtime::{Condition, Container};
 use crate::lab::{Lab, groups};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_memory_hog_is_killed_and_the_reason_says_so() {
+async fn process_beyond_its_memory_limit_is_oom_killed() {
     let lab = Lab::new().await;
     let hog = lab.shell("hog-0", "exec dd if=/dev/zero of=/dev/null bs=200M count=1");
     let hog = Container { ram: Some(Quantity::whole(32 << 20)), ..hog };
     let (ending, _) = lab.run(&hog).await;
-    let expected = "It was killed: it used more than its 32 MiB of ram. Ask for more ram.";
+    let expected = "OOM-killed: exceeded its memory limit of 32 MiB.";
     assert_eq!(ending, Condition::Failed(expected.to_owned()));
 
     let child =
@@ -22,15 +22,15 @@ async fn a_memory_hog_is_killed_and_the_reason_says_so() {
     let (ending, lines) = lab.run(&child).await;
     assert!(lines.contains(&"137".to_owned()), "{lines:?}");
     let Condition::Failed(why) = ending else { panic!("it should have failed") };
-    assert!(why.starts_with("It ended with code 5, after a process of it was killed"), "{why}");
+    assert!(why.starts_with("Exited with code 5. One of its processes exceeded"), "{why}");
 
     let tiny = Container { ram: Some(Quantity::whole(1)), ..lab.shell("tiny-0", "true") };
     let why = lab.runtime().start(&tiny).await.unwrap_err().to_string();
-    assert!(why.starts_with("1 byte of ram is too little"), "{why}");
+    assert!(why.starts_with("Memory limit of 1 byte is below the minimum"), "{why}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_busy_loop_gets_its_share_of_a_cpu() {
+async fn cpu_limit_is_enforced() {
     let lab = Lab::new().await;
     let busy = lab.shell("busy-0", "while :; do :; done");
     let busy = Container { cpu: Some(Quantity::from_milli(200)), ..busy };
@@ -57,11 +57,11 @@ async fn a_busy_loop_gets_its_share_of_a_cpu() {
     assert!(share < 0.27, "{share} of a CPU (pid {pid})");
     assert!(share > 0.02, "{share} of a CPU (pid {pid})");
     lab.runtime().stop("busy-0").await.unwrap();
-    assert_eq!(lab.left(), Vec::<String>::new());
+    assert_eq!(lab.leftovers(), Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn forks_end_at_the_limit() {
+async fn fork_fails_at_the_process_limit() {
     let lab = Lab::with(|options| options.max_pids = 10).await;
     let script = "for i in $(seq 1 20); do sleep 5 & done; wait";
     let (_, lines) = lab.run(&lab.shell("fork-0", script)).await;

@@ -1,15 +1,16 @@
-//! The runtime, for real: as root, with Debian's busybox, registries and attackers.
-#![allow(clippy::unwrap_used, reason = "what is unexpected in a test ends it")]
+//! The runtime as root, with Debian's busybox, registries and attacks.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod attacks;
 mod bad_images;
+mod forwarder;
 mod lab;
 mod limits;
+mod loading;
 mod packing;
-mod porter;
 mod registry;
 mod running;
 mod survival;
 
-/// The program that becomes the helper processes.
+/// The program that is started as helper process.
 const HELPER: &str = env!("CARGO_BIN_EXE_runtime-helper");

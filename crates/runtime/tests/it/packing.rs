@@ -1,4 +1,4 @@
-//! Makes layers and images.
+//! Builds layers and images.
 
 use std::io::Write;
 
@@ -14,7 +14,7 @@ impl Layer {
         Self(Builder::new(Vec::new()))
     }
 
-    /// Adds anything. The name goes in as it is, however bad.
+    /// Adds an entry. The name is written as it is, even if invalid.
     pub(crate) fn add(
         mut self,
         kind: EntryType,
@@ -63,7 +63,7 @@ impl Layer {
     }
 }
 
-/// An image: its layers unpacked and packed, and what it says of itself.
+/// An image: its layers uncompressed and compressed, and its configuration.
 pub(crate) struct Image {
     pub(crate) layers: Vec<(Vec<u8>, Vec<u8>)>,
     pub(crate) config: serde_json::Value,
@@ -71,18 +71,18 @@ pub(crate) struct Image {
 }
 
 impl Image {
-    /// An image with these layers, the first one packed by gzip, others by zstd.
+    /// An image with these layers, the first one compressed by gzip, others by zstd.
     pub(crate) fn new(layers: Vec<Vec<u8>>, config: serde_json::Value) -> Self {
-        let pack = |(at, tar): (usize, Vec<u8>)| {
-            let packed = if at == 0 { gzip(&tar) } else { zstd::encode_all(&tar[..], 1).unwrap() };
-            (tar, packed)
+        let compress = |(at, tar): (usize, Vec<u8>)| {
+            let blob = if at == 0 { gzip(&tar) } else { zstd::encode_all(&tar[..], 1).unwrap() };
+            (tar, blob)
         };
-        let layers = layers.into_iter().enumerate().map(pack).collect();
+        let layers = layers.into_iter().enumerate().map(compress).collect();
         Self { layers, config, architecture: "amd64" }
     }
 
-    /// Its description.
-    pub(crate) fn document(&self) -> Vec<u8> {
+    /// Its OCI configuration.
+    pub(crate) fn configuration(&self) -> Vec<u8> {
         let diff_ids: Vec<_> = self.layers.iter().map(|(tar, _)| digest_of(tar)).collect();
         serde_json::to_vec(&json!({
             "architecture": self.architecture, "os": "linux", "config": self.config,
@@ -93,35 +93,35 @@ impl Image {
 
     /// Its manifest.
     pub(crate) fn manifest(&self) -> Vec<u8> {
-        let document = self.document();
+        let configuration = self.configuration();
         let kind = |at: usize| if at == 0 { "gzip" } else { "zstd" };
         let layers: Vec<_> = self
             .layers
             .iter()
             .enumerate()
-            .map(|(at, (_, packed))| {
+            .map(|(at, (_, blob))| {
                 json!({
                     "mediaType": format!("application/vnd.oci.image.layer.v1.tar+{}", kind(at)),
-                    "digest": digest_of(packed), "size": packed.len(),
+                    "digest": digest_of(blob), "size": blob.len(),
                 })
             })
             .collect();
         serde_json::to_vec(&json!({
             "schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
             "config": {"mediaType": "application/vnd.oci.image.config.v1+json",
-                       "digest": digest_of(&document), "size": document.len()},
+                       "digest": digest_of(&configuration), "size": configuration.len()},
             "layers": layers,
         }))
         .unwrap()
     }
 
-    /// Writes it as an OCI layout, for tools that push it.
+    /// Writes an OCI image layout, to be pushed by other tools.
     pub(crate) fn write_layout(&self, dir: &std::path::Path) {
         let blobs = dir.join("blobs/sha256");
         std::fs::create_dir_all(&blobs).unwrap();
         let manifest = self.manifest();
-        let packed = self.layers.iter().map(|(_, packed)| packed.clone());
-        for blob in packed.chain([self.document(), manifest.clone()]) {
+        let layers = self.layers.iter().map(|(_, blob)| blob.clone());
+        for blob in layers.chain([self.configuration(), manifest.clone()]) {
             std::fs::write(blobs.join(&digest_of(&blob)[7..]), blob).unwrap();
         }
         std::fs::write(dir.join("oci-layout"), r#"{"imageLayoutVersion":"1.0.0"}"#).unwrap();
@@ -135,12 +135,12 @@ impl Image {
 }
 
 pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    packer.write_all(bytes).unwrap();
-    packer.finish().unwrap()
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
 }
 
-/// Debian's busybox, with the names that tests use.
+/// Debian's busybox, with the applets that tests use.
 pub(crate) fn busybox() -> Layer {
     let program = std::fs::read("/bin/busybox").expect("the package busybox-static is installed");
     let mut layer = Layer::new()

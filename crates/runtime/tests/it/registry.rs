@@ -1,4 +1,4 @@
-//! A registry that can misbehave, and Debian's, which does not.
+//! A fake registry that can misbehave, and Debian's `docker-registry`.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -16,53 +16,53 @@ pub(crate) fn digest_of(bytes: &[u8]) -> String {
     format!("sha256:{}", data_encoding::HEXLOWER.encode(&Sha256::digest(bytes)))
 }
 
-/// What a registry has, and how it behaves.
+/// Content and behaviour of the fake registry.
 #[derive(Default)]
-pub(crate) struct Shelf {
+pub(crate) struct Content {
     pub(crate) manifests: HashMap<String, Vec<u8>>,
     pub(crate) blobs: HashMap<String, Vec<u8>>,
-    /// Base64 of `user:password`, when they are asked for.
+    /// Base64 of the required `user:password`.
     pub(crate) password: Option<String>,
-    /// Stop after this many bytes of a blob, once.
+    /// Close the connection after this many bytes of a blob, once.
     pub(crate) cut_once: Option<usize>,
-    /// Which ranges were asked for.
+    /// The requested ranges.
     pub(crate) ranges: Vec<String>,
-    /// How many blobs were asked for.
-    pub(crate) blobs_asked: usize,
+    /// Number of requests for blobs.
+    pub(crate) blob_requests: usize,
 }
 
-/// A registry in this process.
+/// A fake registry in this process.
 #[derive(Clone)]
 pub(crate) struct Fake {
     pub(crate) address: String,
-    pub(crate) shelf: Arc<Mutex<Shelf>>,
+    pub(crate) content: Arc<Mutex<Content>>,
 }
 
 impl Fake {
     pub(crate) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let shelf = Arc::new(Mutex::new(Shelf::default()));
-        let fake = Self { address, shelf: shelf.clone() };
+        let content = Arc::new(Mutex::new(Content::default()));
+        let fake = Self { address, content: content.clone() };
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let shelf = shelf.clone();
-                std::thread::spawn(move || while answer(&stream, &shelf).is_some() {});
+                let content = content.clone();
+                std::thread::spawn(move || while respond(&stream, &content).is_some() {});
             }
         });
         fake
     }
 
-    /// Puts an image there; its name.
+    /// Stores an image and returns its reference.
     pub(crate) fn put(&self, name: &str, image: &Image) -> String {
-        let mut stock = self.shelf.lock().unwrap();
+        let mut content = self.content.lock().unwrap();
         let manifest = image.manifest();
-        for blob in image.layers.iter().map(|(_, packed)| packed.clone()).chain([image.document()])
-        {
-            stock.blobs.insert(digest_of(&blob), blob);
+        let layers = image.layers.iter().map(|(_, blob)| blob.clone());
+        for blob in layers.chain([image.configuration()]) {
+            content.blobs.insert(digest_of(&blob), blob);
         }
-        stock.manifests.insert(format!("{name}/{}", digest_of(&manifest)), manifest.clone());
-        stock.manifests.insert(format!("{name}/1.0"), manifest);
+        content.manifests.insert(format!("{name}/{}", digest_of(&manifest)), manifest.clone());
+        content.manifests.insert(format!("{name}/1.0"), manifest);
         self.name(name)
     }
 
@@ -71,7 +71,7 @@ impl Fake {
     }
 }
 
-fn answer(mut stream: &TcpStream, shelf: &Mutex<Shelf>) -> Option<()> {
+fn respond(mut stream: &TcpStream, content: &Mutex<Content>) -> Option<()> {
     let mut lines = BufReader::new(stream).lines();
     let request = lines.next()?.ok()?;
     let mut headers = HashMap::new();
@@ -84,12 +84,12 @@ fn answer(mut stream: &TcpStream, shelf: &Mutex<Shelf>) -> Option<()> {
         std::thread::sleep(Duration::from_mins(1));
         return None;
     }
-    let mut shelf = shelf.lock().unwrap();
+    let mut content = content.lock().unwrap();
     let status = |code: &str, extra: &str, body: &[u8]| -> Vec<u8> {
         let head = format!("HTTP/1.1 {code}\r\ncontent-length: {}\r\n{extra}\r\n", body.len());
         [head.as_bytes(), body].concat()
     };
-    let allowed = shelf
+    let allowed = content
         .password
         .as_ref()
         .is_none_or(|password| headers.get("authorization") == Some(&format!("Basic {password}")));
@@ -102,7 +102,7 @@ fn answer(mut stream: &TcpStream, shelf: &Mutex<Shelf>) -> Option<()> {
     } else if let Some((name, reference)) =
         path.trim_start_matches("/v2/").split_once("/manifests/")
     {
-        match shelf.manifests.get(&format!("{name}/{reference}")) {
+        match content.manifests.get(&format!("{name}/{reference}")) {
             Some(manifest) => {
                 let kind = if manifest.windows(11).any(|w| w == b"\"manifests\"") { "index" } else { "manifest" };
                 status("200 OK", &format!("content-type: application/vnd.oci.image.{kind}.v1+json\r\n"), manifest)
@@ -110,10 +110,10 @@ fn answer(mut stream: &TcpStream, shelf: &Mutex<Shelf>) -> Option<()> {
             None => status("404 Not Found", "", br#"{"errors":[{"code":"MANIFEST_UNKNOWN","message":"manifest unknown","detail":{}}]}"#),
         }
     } else if let Some((_, digest)) = path.split_once("/blobs/") {
-        shelf.blobs_asked += 1;
-        let blob = shelf.blobs.get(digest).cloned().unwrap_or_default();
+        content.blob_requests += 1;
+        let blob = content.blobs.get(digest).cloned().unwrap_or_default();
         let from = headers.get("range").and_then(|range| {
-            shelf.ranges.push(range.clone());
+            content.ranges.push(range.clone());
             range.strip_prefix("bytes=")?.strip_suffix('-')?.parse::<usize>().ok()
         });
         let from = from.unwrap_or(0).min(blob.len());
@@ -126,10 +126,10 @@ fn answer(mut stream: &TcpStream, shelf: &Mutex<Shelf>) -> Option<()> {
         } else {
             status("200 OK", "content-type: application/octet-stream\r\n", &blob)
         };
-        if let Some(cut) = shelf.cut_once
+        if let Some(cut) = content.cut_once
             && reply.len() > cut
         {
-            shelf.cut_once = None;
+            content.cut_once = None;
             reply.truncate(cut);
             stream.write_all(&reply).ok()?;
             return None;
@@ -138,13 +138,13 @@ fn answer(mut stream: &TcpStream, shelf: &Mutex<Shelf>) -> Option<()> {
     } else {
         status("404 Not Found", "", b"{}")
     };
-    drop(shelf);
+    drop(content);
     let head_only = request.starts_with("HEAD ");
     let end = reply.windows(4).position(|w| w == b"\r\n\r\n").filter(|_| head_only);
     stream.write_all(&reply[..end.map_or(reply.len(), |end| end + 4)]).ok()
 }
 
-/// Debian's registry on a free port, ended with this.
+/// Debian's `docker-registry` on a free port; killed on drop.
 pub(crate) struct Debian {
     pub(crate) address: String,
     child: Child,
@@ -173,7 +173,7 @@ impl Debian {
         Self { address, child }
     }
 
-    /// Pushes an image; its name.
+    /// Pushes an image and returns its reference.
     pub(crate) fn push(&self, dir: &Path, name: &str, image: &Image) -> String {
         let layout = dir.join(format!("layout-{name}"));
         image.write_layout(&layout);

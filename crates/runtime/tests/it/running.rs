@@ -1,4 +1,4 @@
-//! Running containers: what they get, what they say, how they end, and that nothing stays.
+//! Running containers: isolation, logs, exits and cleanup.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::packing;
 use crate::registry::Debian;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_image_from_debians_registry_serves_through_its_published_port() {
+async fn image_from_debians_registry_is_served_through_its_published_port() {
     let lab = Lab::new().await;
     let registry = Debian::start(lab.dir.path());
     let image = registry.push(lab.dir.path(), "demo", &packing::web());
@@ -22,45 +22,44 @@ async fn an_image_from_debians_registry_serves_through_its_published_port() {
     assert_eq!(endpoints.len(), 1);
     assert!(get(&endpoints[0], "/").ends_with("hello from the container\n"));
     assert!(get(&endpoints[0], "/second").ends_with("2\n"));
-    assert_eq!(lab.runtime().start(&web).await.unwrap(), endpoints, "a repeat finds it");
+    assert_eq!(lab.runtime().start(&web).await.unwrap(), endpoints, "a second start adopts it");
     let listed = lab.runtime().list();
     assert!(listed.len() == 1 && listed[0].is_running && listed[0].container == web);
 
     lab.runtime().stop("web-0").await.unwrap();
     lab.runtime().stop("web-0").await.unwrap();
-    assert_eq!(lab.left(), Vec::<String>::new());
+    assert_eq!(lab.leftovers(), Vec::<String>::new());
     assert!(!lab.stored().is_empty());
     lab.runtime().gc(Duration::ZERO).await;
     assert_eq!(lab.stored(), Vec::<std::path::PathBuf>::new());
 }
 
-/// The machine remembers which hardware has an address. Another container keeps the bridge there, and
-/// with it that memory.
+/// The host's ARP cache outlives a container as long as another one keeps the bridge.
 #[tokio::test(flavor = "multi_thread")]
-async fn who_gets_the_address_of_one_before_has_its_hardware_address_too() {
+async fn reused_ip_address_has_the_same_mac_address() {
     let lab = Lab::new().await;
     lab.registry.put("web", &packing::web());
     let image = lab.registry.name("web");
     let web = |name: &str| Container { ports: vec![8080], ..container(name, &image) };
     let endpoints = lab.runtime().start(&web("stays-0")).await.unwrap();
     get(&endpoints[0], "/");
-    let mut seen = Vec::new();
+    let mut caches = Vec::new();
     for name in ["one-0", "two-0"] {
         let endpoints = lab.runtime().start(&web(name)).await.unwrap();
         assert!(get(&endpoints[0], "/").ends_with("hello from the container\n"), "{name}");
-        seen.push(lab.neighbours());
+        caches.push(lab.neighbours());
         lab.runtime().stop(name).await.unwrap();
     }
-    assert!(seen.iter().all(|seen| !seen.is_empty()));
-    let pairs: BTreeSet<_> = seen.iter().flatten().collect();
+    assert!(caches.iter().all(|cache| !cache.is_empty()));
+    let pairs: BTreeSet<_> = caches.iter().flatten().collect();
     let addresses: BTreeSet<_> = pairs.iter().map(|(address, _)| address).collect();
     assert_eq!(addresses.len(), pairs.len(), "{pairs:?}");
     lab.runtime().stop("stays-0").await.unwrap();
-    assert_eq!(lab.left(), Vec::<String>::new());
+    assert_eq!(lab.leftovers(), Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_container_gets_its_environment_names_and_no_more_than_it_should() {
+async fn container_has_its_environment_and_restricted_privileges() {
     let lab = Lab::new().await;
     let script = "echo $FROM_IMAGE $MINE $PWD $HOSTNAME $(hostname); id -u; cat /etc/hosts | grep all-0; \
         grep -E '^(Seccomp|NoNewPrivs|CapBnd|SigIgn):' /proc/self/status; ls /etc/only-below; \
@@ -77,7 +76,7 @@ async fn a_container_gets_its_environment_names_and_no_more_than_it_should() {
         "Seccomp:\t2",
         "NoNewPrivs:\t1",
         "CapBnd:\t00000000800405fb",
-        // 32 and 33 are the C library's own: it does so to every program that it starts.
+        // 32 and 33 are set by the C library in every program that it starts.
         "SigIgn:\t0000000180000000",
         "/etc/only-below: No such file",
         "mount: permission denied",
@@ -89,48 +88,45 @@ async fn a_container_gets_its_environment_names_and_no_more_than_it_should() {
         assert!(text.contains(expected), "{expected} in:\n{text}");
     }
     lab.runtime().stop("all-0").await.unwrap();
-    assert_eq!(lab.left(), Vec::<String>::new());
+    assert_eq!(lab.leftovers(), Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn endings_say_how() {
+async fn exit_code_and_signal_are_reported() {
     let lab = Lab::new().await;
     for (name, script, expected) in [
         ("ok-0", "exit 0", Condition::Completed),
-        ("seven-0", "exit 7", Condition::Failed("It ended with code 7.".to_owned())),
+        ("seven-0", "exit 7", Condition::Failed("Exited with code 7.".to_owned())),
         (
             "sig-0",
             "kill -SEGV $$",
-            Condition::Failed("It ended with code 139: signal 11 (SIGSEGV).".to_owned()),
+            Condition::Failed("Exited with code 139: signal 11 (SIGSEGV).".to_owned()),
         ),
     ] {
         assert_eq!(lab.run(&lab.shell(name, script)).await.0, expected);
         lab.runtime().stop(name).await.unwrap();
     }
-    assert_eq!(lab.left(), Vec::<String>::new());
+    assert_eq!(lab.leftovers(), Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_command_that_is_not_there_says_so_and_leaves_nothing() {
+async fn missing_command_is_reported_without_leftovers() {
     let lab = Lab::new().await;
     for (command, expected) in [
-        ("nonsense", "The command nonsense does not exist in the image (looked in /usr/local"),
-        ("/bin/nonsense", "The command /bin/nonsense does not exist in the image."),
-        ("/www", "The command /www can't be run: /www is a directory in the image."),
-        (
-            "/www/index.html",
-            "The command /www/index.html can't be run: /www/index.html is not exec",
-        ),
+        ("nonsense", "Command nonsense not found in the image (searched /usr/local"),
+        ("/bin/nonsense", "Command /bin/nonsense not found in the image."),
+        ("/www", "Command /www cannot run: /www is a directory."),
+        ("/www/index.html", "Command /www/index.html cannot run: /www/index.html is not exec"),
     ] {
         let container = Container { command: vec![command.to_owned()], ..lab.shell("x-0", "") };
         let why = lab.runtime().start(&container).await.unwrap_err().to_string();
         assert!(why.starts_with(expected), "{why}");
-        assert_eq!(lab.left(), Vec::<String>::new());
+        assert_eq!(lab.leftovers(), Vec::<String>::new());
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn logs_come_with_their_source_and_rotate() {
+async fn logs_have_sources_and_are_rotated() {
     let lab = Lab::with(|options| {
         options.max_log_bytes = 4096;
         options.log_files = 2;
@@ -139,9 +135,9 @@ async fn logs_come_with_their_source_and_rotate() {
     let talker = lab.shell("talk-0", "echo out; echo err >&2; printf 'no end'");
     lab.run(&talker).await;
     let lines: Vec<_> = lab.runtime().logs("talk-0", &LogsFrom::Start, true).collect().await;
-    let said: Vec<_> = lines.iter().map(|line| (line.source, line.text.as_str())).collect();
-    assert!(said.contains(&(Source::Stdout, "out")) && said.contains(&(Source::Stderr, "err")));
-    assert!(said.contains(&(Source::Stdout, "no end")) && lines.len() == 3, "{said:?}");
+    let texts: Vec<_> = lines.iter().map(|line| (line.source, line.text.as_str())).collect();
+    assert!(texts.contains(&(Source::Stdout, "out")) && texts.contains(&(Source::Stderr, "err")));
+    assert!(texts.contains(&(Source::Stdout, "no end")) && lines.len() == 3, "{texts:?}");
     let rest: Vec<_> = lab
         .runtime()
         .logs("talk-0", &LogsFrom::After(lines[0].next.clone()), false)
@@ -152,13 +148,13 @@ async fn logs_come_with_their_source_and_rotate() {
     lab.run(&lab.shell("many-0", "seq 1 5000")).await;
     let many = lab.lines("many-0").await;
     assert_eq!(many.last().unwrap(), "5000");
-    assert!(many.len() < 200, "{} lines are kept", many.len());
+    assert!(many.len() < 200, "{} lines are retained", many.len());
     let last: Vec<_> = lab.runtime().logs("many-0", &LogsFrom::Last(2), false).collect().await;
     assert_eq!(last.iter().map(|line| line.text.as_str()).collect::<Vec<_>>(), ["4999", "5000"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn following_a_log_ends_with_the_container() {
+async fn followed_log_ends_with_the_container() {
     let lab = Lab::new().await;
     let ticker = lab.shell("tick-0", "for i in 1 2 3 4 5; do echo $i; sleep 0.2; done");
     lab.runtime().start(&ticker).await.unwrap();
@@ -168,7 +164,7 @@ async fn following_a_log_ends_with_the_container() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_crash_loop_is_restarted_slower_and_slower() {
+async fn crash_loop_is_restarted_with_backoff() {
     let lab = Lab::new().await;
     let crash =
         Container { restart: Restart::OnFailure, ..lab.shell("crash-0", "echo up; exit 3") };
@@ -177,14 +173,14 @@ async fn a_crash_loop_is_restarted_slower_and_slower() {
     let listed = lab.runtime().list();
     // After 0.1, 0.3, 0.7, 1.5 seconds and so on.
     assert!((2..=5).contains(&listed[0].restarts), "{listed:?}");
-    assert_eq!(listed[0].last_reason.as_deref(), Some("It ended with code 3."));
+    assert_eq!(listed[0].last_reason.as_deref(), Some("Exited with code 3."));
     assert!(lab.lines("crash-0").await.len() >= 3);
     lab.runtime().stop("crash-0").await.unwrap();
-    assert_eq!(lab.left(), Vec::<String>::new());
+    assert_eq!(lab.leftovers(), Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_container_that_ignores_the_signal_is_killed_after_its_grace() {
+async fn container_that_ignores_sigterm_is_killed_after_the_grace_period() {
     let lab = Lab::new().await;
     let deaf = lab.shell("deaf-0", "trap '' TERM; while :; do sleep 0.1; done");
     lab.runtime().start(&deaf).await.unwrap();
@@ -197,11 +193,11 @@ async fn a_container_that_ignores_the_signal_is_killed_after_its_grace() {
     let began = base::monotonic();
     lab.runtime().stop("kind-0").await.unwrap();
     assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
-    assert_eq!(lab.left(), Vec::<String>::new());
+    assert_eq!(lab.leftovers(), Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn containers_reach_the_machine_but_not_each_other() {
+async fn containers_reach_the_host_but_not_each_other() {
     let lab = Lab::new().await;
     let image = lab.registry.put("web", &packing::web());
     let web = Container { ports: vec![8080], ..container("web-0", &image) };
@@ -213,39 +209,40 @@ async fn containers_reach_the_machine_but_not_each_other() {
     let address = address.split('\t').next().unwrap();
     assert!(get(&format!("{address}:8080"), "/").contains("hello"));
     lab.runtime().start(&lab.shell("other-0", "sleep 100")).await.unwrap();
-    let pid = lab.runtime().list().iter().find(|one| one.container.name == "other-0").unwrap().pid;
-    let ask =
+    let pid =
+        lab.runtime().list().iter().find(|status| status.container.name == "other-0").unwrap().pid;
+    let request =
         ["-m", "2", "-s", "-o", "/dev/null", &format!("http://{address}:8080/")].map(str::to_owned);
-    let asked = std::process::Command::new("nsenter")
+    let curl = std::process::Command::new("nsenter")
         .args(["-t", &pid.unwrap().to_string(), "-n", "curl"])
-        .args(ask)
+        .args(request)
         .status()
         .unwrap();
-    assert!(!asked.success(), "one container reached another");
+    assert!(!curl.success(), "one container reached another");
     lab.runtime().stop("web-0").await.unwrap();
     lab.runtime().stop("other-0").await.unwrap();
-    assert_eq!(lab.left(), Vec::<String>::new());
+    assert_eq!(lab.leftovers(), Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn on_the_machines_network_a_port_in_use_is_a_clear_failure() {
+async fn port_in_use_on_the_host_network_is_reported() {
     let lab = Lab::with(|options| options.network = Network::Host).await;
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let script = format!("exec httpd -f -p {port} -h /www");
     let web = Container { ports: vec![port], ..lab.shell("web-0", &script) };
     let why = lab.runtime().start(&web).await.unwrap_err().to_string();
-    assert!(why.starts_with(&format!("Port {port} can't be used")), "{why}");
+    assert!(why.starts_with(&format!("Port {port} is not available")), "{why}");
     drop(taken);
     let endpoints = lab.runtime().start(&web).await.unwrap();
     assert!(get(&endpoints[0], "/").contains("hello"));
     lab.runtime().stop("web-0").await.unwrap();
-    assert_eq!(lab.left(), Vec::<String>::new());
+    assert_eq!(lab.leftovers(), Vec::<String>::new());
 }
 
-/// The agent runs these in tasks of their own: what they return must be able to move.
+/// The agent runs these in tasks, so their futures must be `Send`.
 #[allow(dead_code, reason = "that it compiles is the test")]
-fn futures_can_move(runtime: &Embedded, container: &Container) {
+fn futures_are_send(runtime: &Embedded, container: &Container) {
     fn check(_: impl Send) {}
     check(runtime.start(container));
     check(runtime.changed("x", &Condition::Completed));

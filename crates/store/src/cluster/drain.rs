@@ -1,31 +1,31 @@
-//! Draining: a cluster takes nothing new, and what is on it moves elsewhere.
+//! Draining: a cluster gets no new replicas, and existing ones move elsewhere.
 
 use model::Time;
 use model::cluster::{Cluster, Reason, Status};
 
-use super::{lock, save, take_lock};
+use super::{lock, lock_and_get, save};
 use crate::deployment::reserving;
 use crate::{Error, Result, Tx};
 
-/// Has a cluster take nothing new from now on. Its worker has move what can.
+/// Drains a cluster: it gets no new replicas. Its worker moves the existing ones.
 pub async fn drain(tx: &mut Tx, cluster: &Cluster) -> Result<Cluster> {
     if cluster.draining_at.is_some() {
         return Ok(cluster.clone());
     }
     if !matches!(cluster.status, Status::Ready | Status::WaitingForAgent | Status::Unreachable) {
         return Err(Error::Conflict(format!(
-            "the cluster {} is {}: nothing is on it that could move",
+            "cluster {} is {}: it has no replicas to drain",
             cluster.name, cluster.status
         )));
     }
     lock(tx, cluster.id).await?;
-    reserving::give_up_all(tx, cluster.id).await?;
+    reserving::release_all(tx, cluster.id).await?;
     let at = Some(tx.now());
     let reason = Reason::Draining { moving: 0, without_capacity: 0, pinned: 0, third_party: 0 };
     set(tx, cluster, at, reason, "draining").await
 }
 
-/// Has a cluster take what is new again. What has moved stays where it is.
+/// Ends a drain: the cluster gets new replicas again. Moved replicas stay where they are.
 pub async fn undrain(tx: &mut Tx, cluster: &Cluster) -> Result<Cluster> {
     if cluster.draining_at.is_none() {
         return Ok(cluster.clone());
@@ -40,7 +40,7 @@ async fn set(
     reason: Reason,
     change: &str,
 ) -> Result<Cluster> {
-    let mut now = take_lock(tx, cluster.id).await?;
+    let mut now = lock_and_get(tx, cluster.id).await?;
     now.draining_at = draining_at;
     now.generation += 1;
     if now.status == Status::Ready {

@@ -1,5 +1,5 @@
-//! Clusters whose agents speak as the fleet managers' do: known by the name that they have elsewhere,
-//! counted in units of instance types, as those agents say.
+//! Clusters with fleetshard-compatible agents: identified by their external id, with capacity in
+//! units of instance types, as the agents report it.
 
 use std::collections::BTreeMap;
 
@@ -7,16 +7,16 @@ use model::cluster::{Cluster, Hosting, NewCluster, ONLY_NODE, Reason, Status};
 use model::work::{Key, Lane};
 use model::{ClusterId, InstanceId, OrganizationId, Place, Quantity};
 
-use super::{columns, create, get, lock, note, take_lock};
+use super::{columns, create, get, lock, lock_and_get, record_event};
 use crate::db::{Json, params, sql};
 use crate::subject::Subject as _;
 use crate::{Error, Read, Result, Scope, Tx, capacity, instance, work};
 
-/// The cluster of that name elsewhere, or of that id here, whoever asks.
+/// The cluster with that external id or id, in any scope.
 pub async fn find(read: &mut Read, name: &str) -> Result<Option<Cluster>> {
     let sql = sql!("SELECT id FROM cluster WHERE foreign_id = $1 AND deleted_at IS NULL");
-    let known = read.first(sql, params![name]).await?;
-    let id: Option<ClusterId> = match known {
+    let found = read.first(sql, params![name]).await?;
+    let id: Option<ClusterId> = match found {
         Some(mut row) => Some(row.take()?),
         None => name.parse().ok(),
     };
@@ -27,7 +27,7 @@ pub async fn find(read: &mut Read, name: &str) -> Result<Option<Cluster>> {
     }
 }
 
-/// The clusters that an organization has registered under their names elsewhere.
+/// The clusters that an organization registered with external ids.
 pub async fn list(read: &mut Read, organization: OrganizationId) -> Result<Vec<Cluster>> {
     let sql = sql!(
         "SELECT ",
@@ -38,7 +38,7 @@ pub async fn list(read: &mut Read, organization: OrganizationId) -> Result<Vec<C
     Ok(Cluster::from_rows(read.all(sql, params![organization]).await?))
 }
 
-/// Makes a cluster that has a name elsewhere, unless one of that name is there.
+/// Creates a cluster with an external id, unless one with that id exists.
 pub async fn register(
     tx: &mut Tx,
     organization: OrganizationId,
@@ -46,39 +46,39 @@ pub async fn register(
     name: &str,
     hosting: &Hosting,
 ) -> Result<Cluster> {
-    // Of two who register the same, the second must see the first.
+    // Of two concurrent registrations, the second must see the first.
     tx.lock(&format!("foreign cluster/{name}")).await?;
     let sql = sql!("SELECT COUNT(*) FROM cluster WHERE foreign_id = $1 AND deleted_at IS NULL");
     if tx.number(sql, params![name]).await? > 0 {
-        return Err(Error::Taken { field: "cluster_id" });
+        return Err(Error::AlreadyExists { field: "cluster_id" });
     }
-    let made = create(tx, Some(organization), new).await?;
+    let created = create(tx, Some(organization), new).await?;
     let sql = sql!("UPDATE cluster SET foreign_id = $2, hosting = $3 WHERE id = $1");
-    tx.run(sql, params![made.id, name, Json(hosting)]).await?;
-    note(tx, made.id, "registered").await
+    tx.run(sql, params![created.id, name, Json(hosting)]).await?;
+    record_event(tx, created.id, "registered").await
 }
 
-/// Notes what a cluster's agent says. Counting alone is nothing for the log.
-pub async fn set(tx: &mut Tx, seen: &Cluster, hosting: &Hosting) -> Result<()> {
-    if seen.hosting == *hosting {
+/// Stores an agent's report. Changed counts alone append no event.
+pub async fn set(tx: &mut Tx, cluster: &Cluster, hosting: &Hosting) -> Result<()> {
+    if cluster.hosting == *hosting {
         return Ok(());
     }
     let now = tx.now();
     let sql = sql!("UPDATE cluster SET hosting = $2, updated_at = $3 WHERE id = $1");
-    tx.run(sql, params![seen.id, Json(hosting), now]).await?;
-    let is_counted_alone =
-        Hosting { not_ready: seen.hosting.not_ready, ..hosting.clone() } == seen.hosting;
-    if !is_counted_alone {
-        note(tx, seen.id, "hosting").await?;
+    tx.run(sql, params![cluster.id, Json(hosting), now]).await?;
+    let is_only_counts =
+        Hosting { not_ready: cluster.hosting.not_ready, ..hosting.clone() } == cluster.hosting;
+    if !is_only_counts {
+        record_event(tx, cluster.id, "hosting").await?;
     }
-    // Who has its place there may have waited to hear what can be run.
-    if seen.hosting.versions != hosting.versions {
-        wake_waiting(tx, seen).await?;
+    // Instances placed there may wait for the versions that the cluster can run.
+    if cluster.hosting.versions != hosting.versions {
+        wake_waiting(tx, cluster).await?;
     }
     Ok(())
 }
 
-/// Changes why a cluster is `ready`.
+/// Changes the reason of a `ready` cluster.
 pub async fn explain(tx: &mut Tx, id: ClusterId, reason: Reason) -> Result<()> {
     let mut now = get(tx, Scope::All, id).await?;
     match now.status {
@@ -87,51 +87,54 @@ pub async fn explain(tx: &mut Tx, id: ClusterId, reason: Reason) -> Result<()> {
     }
 }
 
-/// Gives a cluster so many units of each type, and never less than are in use; which could not be as
-/// asked. What is not named stays. Those who wait for units that were not there before are woken.
+/// Sets the units of each type, but never below the used amount; returns those that were raised.
+/// Types that are not named stay. Wakes instances that wait for new types.
 pub async fn set_units(
     tx: &mut Tx,
     id: ClusterId,
     units: &BTreeMap<String, i64>,
 ) -> Result<Vec<String>> {
-    let seen = take_lock(tx, id).await?;
+    let cluster = lock_and_get(tx, id).await?;
     let place = Place { cluster: id, node: ONLY_NODE.into() };
-    let (mut short, mut is_new, mut is_changed) = (Vec::new(), false, false);
-    for (kind, most) in units {
-        let known = seen.capacity.get(kind);
-        let used = known.map(|known| known.used).unwrap_or_default();
-        let asked = Quantity::whole(*most);
-        let total = asked.max(used);
-        if total > asked {
-            short.push(format!("{} {kind} reported, {} in use", asked.brief(), used.brief()));
+    let (mut raised, mut is_new, mut is_changed) = (Vec::new(), false, false);
+    for (kind, count) in units {
+        let current = cluster.capacity.get(kind);
+        let used = current.map(|current| current.used).unwrap_or_default();
+        let reported = Quantity::whole(*count);
+        let total = reported.max(used);
+        if total > reported {
+            raised.push(format!(
+                "{} {kind} reported, {} in use",
+                reported.to_short_string(),
+                used.to_short_string()
+            ));
         }
-        if known.is_some_and(|known| known.total == total) {
+        if current.is_some_and(|current| current.total == total) {
             continue;
         }
-        is_new |= known.is_none();
+        is_new |= current.is_none();
         is_changed = true;
         capacity::set_total(tx, &place, &[(kind.clone(), total)].into_iter().collect()).await?;
     }
     if is_changed {
-        super::count_change(tx, id).await?;
-        note(tx, id, "updated").await?;
+        super::increment_generation(tx, id).await?;
+        record_event(tx, id, "updated").await?;
     }
     if is_new {
-        wake_waiting(tx, &seen).await?;
+        wake_waiting(tx, &cluster).await?;
     }
-    Ok(short)
+    Ok(raised)
 }
 
-/// Takes what is free of one type off a cluster whose agent has no room after all, until it says how
-/// much it has.
-pub async fn close(tx: &mut Tx, id: ClusterId, kind: &str) -> Result<()> {
+/// Removes the free units of a type, which the agent refuses, until it reports its capacity again.
+pub async fn remove_free_units(tx: &mut Tx, id: ClusterId, kind: &str) -> Result<()> {
     lock(tx, id).await?;
     let sql = sql!("UPDATE capacity SET total = used WHERE cluster_id = $1 AND kind = $2");
     tx.run(sql, params![id, kind]).await?;
-    note(tx, id, "full").await.map(drop)
+    record_event(tx, id, "full").await.map(drop)
 }
 
-/// Has those look again who wait for a cluster there.
+/// Wakes the instances that wait for a cluster there.
 async fn wake_waiting(tx: &mut Tx, on: &Cluster) -> Result<()> {
     let sql = sql!(
         "SELECT id FROM instance WHERE deleted_at IS NULL AND status = 'accepted' ",

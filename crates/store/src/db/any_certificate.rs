@@ -1,4 +1,4 @@
-//! Takes any certificate: for connections that would also do without TLS.
+//! Accepts any certificate: for connections that would also work without TLS.
 
 use std::sync::Arc;
 
@@ -7,8 +7,7 @@ use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signat
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 
-/// Believes every server. Whoever listens learns nothing; who stands in between could also have
-/// refused TLS.
+/// Trusts every server: prevents eavesdropping only. An active attacker could also refuse TLS.
 #[derive(Debug)]
 pub(super) struct AnyCertificate(pub(super) Arc<CryptoProvider>);
 

@@ -1,8 +1,8 @@
 //! PostgreSQL: a bounded pool for transactions, a few shared connections for pipelined reads.
 //!
-//! Two things happen after a commit, outside it, because inside they would line all commits up
-//! behind each other: events get their place in the log (see [`crate::event`]), and other replicas
-//! are told that there is something new. Both are for everybody at once: many commits, one round.
+//! Two things happen after a commit, because inside it they would serialise all commits: events get
+//! their position in the log (see [`crate::event`]), and other servers are notified. Both are
+//! batched: many commits, one round.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -27,8 +27,8 @@ const WRITERS: usize = 16;
 const READERS: usize = 4;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
-/// How often the log and the other replicas are looked after when nobody says that it is needed.
-const SAFETY_NET: Duration = Duration::from_secs(5);
+/// Interval of numbering events and notifying other servers without a signal.
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 const CHANNEL: &str = "paddock";
 
 pub(crate) struct Postgres {
@@ -37,7 +37,7 @@ pub(crate) struct Postgres {
     pool: Pool,
     readers: Vec<Mutex<Option<Arc<Object>>>>,
     next_reader: AtomicUsize,
-    /// Something was committed that others should hear of.
+    /// A commit that other servers should learn of.
     committed: Notify,
 }
 
@@ -45,7 +45,7 @@ impl Postgres {
     pub(crate) async fn open(url: &str, signals: &Arc<Signals>) -> Result<Arc<Self>> {
         let mut config: Config = url.parse().map_err(|e: tokio_postgres::Error| {
             let cause = std::error::Error::source(&e).map(|c| format!(": {c}")).unwrap_or_default();
-            Error::Unavailable(format!("the URL can't be read: {e}{cause}"))
+            Error::Unavailable(format!("invalid database URL: {e}{cause}"))
         })?;
         config.connect_timeout(CONNECT_TIMEOUT).application_name("paddock");
         let tls = tls(config.get_ssl_mode())?;
@@ -73,10 +73,10 @@ impl Postgres {
         Ok(Write { client: Some(client) })
     }
 
-    /// A connection that many readers use at once: their statements are pipelined.
+    /// A connection shared by many readers: their statements are pipelined.
     pub(crate) async fn read(&self) -> Result<Arc<Object>> {
-        let turn = self.next_reader.fetch_add(1, Ordering::Relaxed) % READERS;
-        let mut slot = self.readers[turn].lock().await;
+        let index = self.next_reader.fetch_add(1, Ordering::Relaxed) % READERS;
+        let mut slot = self.readers[index].lock().await;
         if let Some(client) = slot.as_ref().filter(|client| !client.is_closed()) {
             return Ok(client.clone());
         }
@@ -90,10 +90,10 @@ impl Postgres {
         self.committed.notify_one();
     }
 
-    /// Gives every event that has none yet its place in the log.
+    /// Gives every new event its position in the log.
     ///
-    /// One at a time, so that places are given in an order that no reader can see a gap of. Events
-    /// of one subject can't overtake each other: the later one's transaction waited for the row.
+    /// Serialised by a lock, so that no reader sees a gap. Events of one subject can't overtake
+    /// each other: the later transaction waited for the row.
     pub(crate) async fn number_events(&self) -> Result<u64> {
         let mut client = self.pool.get().await?;
         let tx = client.transaction().await?;
@@ -119,11 +119,11 @@ impl Postgres {
     }
 }
 
-/// TLS as `sslmode` wants it: `require` means that the server must prove who it is. The default,
-/// `prefer`, would also take a connection without TLS, so it takes any certificate.
+/// TLS according to `sslmode`: `require` verifies the server's certificate. The default, `prefer`,
+/// would also accept a connection without TLS, so it accepts any certificate.
 fn tls(mode: SslMode) -> Result<MakeRustlsConnect> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let unusable = |e: rustls::Error| Error::Unavailable(format!("TLS can't be set up: {e}"));
+    let unusable = |e: rustls::Error| Error::Unavailable(format!("TLS setup failed: {e}"));
     let builder = rustls::ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
         .map_err(unusable)?;
@@ -136,13 +136,14 @@ fn tls(mode: SslMode) -> Result<MakeRustlsConnect> {
     Ok(MakeRustlsConnect::new(config.with_no_client_auth()))
 }
 
-/// After commits: numbers events, tells this process, tells the others.
+/// After commits: numbers events, signals this process, notifies other servers.
 async fn announce(postgres: Weak<Postgres>, signals: Weak<Signals>) {
     loop {
         let Some(strong) = postgres.upgrade() else { return };
-        let told = tokio::time::timeout(SAFETY_NET, strong.committed.notified()).await.is_ok();
+        let was_signalled =
+            tokio::time::timeout(POLL_INTERVAL, strong.committed.notified()).await.is_ok();
         let numbered = strong.number_events().await.unwrap_or_else(|error| {
-            tracing::warn!(%error, "events wait for their place in the log");
+            tracing::warn!(%error, "numbering events failed, retrying");
             0
         });
         if numbered > 0
@@ -150,22 +151,22 @@ async fn announce(postgres: Weak<Postgres>, signals: Weak<Signals>) {
         {
             signals.raise();
         }
-        if (told || numbered > 0)
+        if (was_signalled || numbered > 0)
             && let Err(error) = strong.notify_replicas().await
         {
-            tracing::warn!(%error, "other replicas were not told, they will look by themselves");
+            tracing::warn!(%error, "notifying other servers failed, they will poll");
         }
     }
 }
 
-/// Hears from other replicas, for ever; a lost connection costs latency only.
+/// Receives notifications of other servers; a lost connection costs only latency.
 async fn listen(postgres: Weak<Postgres>, signals: Weak<Signals>) {
     loop {
         let Some(strong) = postgres.upgrade() else { return };
         let (config, tls) = (strong.config.clone(), strong.tls.clone());
         drop(strong);
         if let Err(error) = listen_once(config, tls, &signals).await {
-            tracing::warn!(%error, "not hearing from other replicas, trying again");
+            tracing::warn!(%error, "listening for notifications failed, retrying");
         }
         if let Some(signals) = signals.upgrade() {
             signals.raise();
@@ -198,19 +199,19 @@ async fn listen_once(
                 done?;
                 is_listening = true;
             }
-            () = tokio::time::sleep(SAFETY_NET) => {}
+            () = tokio::time::sleep(POLL_INTERVAL) => {}
         }
     }
 }
 
-/// A transaction. Dropped without a commit, it never was.
+/// A transaction. Dropping it without a commit rolls it back.
 pub(crate) struct Write {
     client: Option<Object>,
 }
 
 impl Write {
     pub(crate) fn client(&self) -> &Object {
-        self.client.as_ref().expect("is there until the end")
+        self.client.as_ref().expect("present until commit or drop")
     }
 
     pub(crate) async fn commit(mut self) -> Result<()> {
@@ -222,11 +223,11 @@ impl Write {
 
 impl Drop for Write {
     fn drop(&mut self) {
-        // The connection goes back to the pool only after it has been rolled back.
+        // The connection returns to the pool only after the rollback.
         if let Some(client) = self.client.take() {
             task::spawn("rollback", async move {
                 if let Err(error) = client.batch_execute("ROLLBACK").await {
-                    tracing::debug!(%error, "a rollback failed; its connection is gone anyway");
+                    tracing::debug!(%error, "rollback failed, connection closed");
                 }
             });
         }
@@ -259,7 +260,7 @@ fn owned(row: &tokio_postgres::Row) -> Result<Row> {
             Type::TEXT => {
                 row.try_get::<_, Option<String>>(i)?.map_or(Value::Null, |t| Value::Text(t.into()))
             }
-            ref other => return Err(Error::Broken(format!("a column of type {other}"))),
+            ref other => return Err(Error::Database(format!("unsupported column type {other}"))),
         });
     }
     Ok(Row(values.into_iter()))

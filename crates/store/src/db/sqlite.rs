@@ -1,9 +1,9 @@
-//! SQLite: one writer that commits together what waits, readers beside it.
+//! SQLite: one writer with group commit, and concurrent readers.
 //!
-//! Group commit: a transaction is a savepoint inside an open outer transaction. When it is done it
-//! hands the writer to the next in line instead of committing; the last of a group (nobody waits,
-//! or the group is full) has the outer transaction committed, with one sync for all, and only then
-//! is any of them told that it is durable.
+//! Group commit: a transaction is a savepoint inside an outer transaction. When it is done it hands
+//! the writer to the next in the queue instead of committing; the last of a group (empty queue, or
+//! full group) commits the outer transaction, with one sync for all. Only then are the callers told
+//! that their transactions are durable.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -19,21 +19,21 @@ use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore, oneshot};
 use super::value::{Row, Value};
 use crate::{Error, Result};
 
-/// How many transactions share one commit at most.
+/// Maximum number of transactions per commit.
 const MAX_GROUP: usize = 256;
 const READERS: usize = 8;
-/// How much of the file the writer keeps in memory, and how much each reader does, in KiB.
+/// Page cache of the writer and of each reader, in KiB.
 const WRITER_CACHE_KIB: i64 = 64 << 10;
 const READER_CACHE_KIB: i64 = 8 << 10;
-/// How much of the file is read without copying it. A reader forgets its cache with every commit.
+/// Size of the memory-mapped part of the file. A reader's cache is invalidated by every commit.
 const MAPPED_BYTES: i64 = 1 << 30;
-/// How long a transaction waits for its turn before it gives up.
+/// How long a transaction waits for the writer.
 const MAX_WAIT: Duration = Duration::from_secs(20);
 
-/// When a commit is called durable.
+/// When a commit counts as durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// When it survives a power cut.
+    /// When it survives a power failure.
     #[default]
     Full,
     /// When it survives a crash of the process.
@@ -42,7 +42,7 @@ pub enum Durability {
 
 pub(crate) struct Sqlite {
     writer: Arc<tokio::sync::Mutex<Writer>>,
-    /// How many wait for the writer.
+    /// Number of transactions that wait for the writer.
     queued: AtomicUsize,
     committer: mpsc::Sender<OwnedMutexGuard<Writer>>,
     readers: Mutex<Vec<Connection>>,
@@ -51,9 +51,9 @@ pub(crate) struct Sqlite {
 
 struct Writer {
     connection: Connection,
-    /// Is the outer transaction open?
+    /// Whether the outer transaction is open.
     is_open: bool,
-    /// Who waits for the outer transaction's commit.
+    /// Callers that wait for the outer commit.
     group: Vec<oneshot::Sender<Result<()>>>,
 }
 
@@ -85,7 +85,7 @@ impl Sqlite {
         let turn = self.writer.clone().lock_owned();
         let mut writer = tokio::time::timeout(MAX_WAIT, turn)
             .await
-            .map_err(|_| Error::Unavailable("too many writes are waiting".into()))?;
+            .map_err(|_| Error::Unavailable("too many queued writes".into()))?;
         ticket.redeem();
         if !writer.is_open {
             control(&writer.connection, "BEGIN IMMEDIATE")?;
@@ -95,7 +95,7 @@ impl Sqlite {
         Ok(Write { writer: Some(writer), sqlite: self.clone() })
     }
 
-    /// Moves what is in the write-ahead log to the file. Nobody may be writing.
+    /// Moves the write-ahead log to the database file. Nothing may be written meanwhile.
     pub(crate) async fn checkpoint(&self) -> Result<()> {
         let writer = self.writer.lock().await;
         let to_file = |_: &rusqlite::Row<'_>| Ok(());
@@ -109,13 +109,13 @@ impl Sqlite {
         Ok(Reader { connection: reader, sqlite: self.clone(), _permit: permit })
     }
 
-    /// Passes the writer on: to the next in line, or to be committed when there is none.
+    /// Passes the writer to the next in the queue, or commits if the queue is empty.
     fn pass_on(&self, writer: OwnedMutexGuard<Writer>) {
         if self.queued.load(Ordering::SeqCst) == 0 || writer.group.len() >= MAX_GROUP {
             return self.commit(writer);
         }
         drop(writer);
-        // Whoever was in line may have given up at this very moment, and found the writer busy.
+        // The next in the queue may have given up in this moment, and found the writer busy.
         self.commit_if_nobody_waits();
     }
 
@@ -129,7 +129,7 @@ impl Sqlite {
 
     fn commit(&self, writer: OwnedMutexGuard<Writer>) {
         if writer.is_open {
-            // It fails only when the thread is gone; then the waiters learn that they were dropped.
+            // Fails only if the thread has ended; the waiters then get an error.
             let _ = self.committer.send(writer);
         }
     }
@@ -145,21 +145,21 @@ fn open_reader(path: &Path) -> Result<Connection> {
 
 fn prepare(connection: &Connection, cache_kib: i64) -> Result<()> {
     connection.set_prepared_statement_cache_capacity(256);
-    // A statement is planned once, not anew for each value in its limit.
+    // Plans a statement once, not for each value of its limit.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.pragma_update(None, "cache_size", -cache_kib)?;
     connection.pragma_update(None, "mmap_size", MAPPED_BYTES)?;
-    // `LIKE` tells `a` from `A`, as PostgreSQL does.
+    // Makes `LIKE` case-sensitive, as in PostgreSQL.
     Ok(connection.pragma_update(None, "case_sensitive_like", true)?)
 }
 
-/// Runs a statement that begins or ends a transaction: these are many, and need not be read each time.
+/// Runs a statement that begins or ends a transaction; cached, because there are many.
 fn control(connection: &Connection, sql: &str) -> Result<()> {
     connection.prepare_cached(sql)?.raw_execute()?;
     Ok(())
 }
 
-/// Commits wait for the disk: they have a thread of their own, so that no task does.
+/// Starts the commit thread: commits wait for the disk, which must not block a task.
 fn start_committer() -> Result<mpsc::Sender<OwnedMutexGuard<Writer>>> {
     let (sender, groups) = mpsc::channel::<OwnedMutexGuard<Writer>>();
     let run = move || {
@@ -168,27 +168,27 @@ fn start_committer() -> Result<mpsc::Sender<OwnedMutexGuard<Writer>>> {
             writer.is_open = false;
             for waiter in writer.group.drain(..) {
                 let outcome = outcome.as_ref().copied().map_err(|e| Error::Unavailable(e.clone()));
-                // Who is gone does not need to know.
+                // The caller may have gone.
                 let _ = waiter.send(outcome);
             }
         }
     };
     let thread = std::thread::Builder::new().name("committer".into()).spawn(run);
-    thread.map_err(|e| Error::Unavailable(format!("no thread for commits: {e}")))?;
+    thread.map_err(|e| Error::Unavailable(format!("starting the commit thread failed: {e}")))?;
     Ok(sender)
 }
 
 fn end_group(connection: &Connection) -> Result<(), String> {
     connection.execute_batch("COMMIT").map_err(|error| {
-        tracing::error!(%error, "a commit failed, its transactions are rolled back");
+        tracing::error!(%error, "commit failed, rolling back its transactions");
         if let Err(error) = connection.execute_batch("ROLLBACK") {
-            tracing::error!(%error, "and the rollback failed");
+            tracing::error!(%error, "rollback failed");
         }
         error.to_string()
     })
 }
 
-/// A place in the line for the writer; counts until it is redeemed or given up.
+/// A place in the queue for the writer; counts until it is redeemed or dropped.
 struct Ticket<'a>(Option<&'a Sqlite>);
 
 impl<'a> Ticket<'a> {
@@ -213,7 +213,7 @@ impl Drop for Ticket<'_> {
     }
 }
 
-/// A transaction. Dropped without a commit, it never was.
+/// A transaction. Dropping it without a commit rolls it back.
 pub(crate) struct Write {
     writer: Option<OwnedMutexGuard<Writer>>,
     sqlite: Arc<Sqlite>,
@@ -221,12 +221,12 @@ pub(crate) struct Write {
 
 impl Write {
     pub(crate) fn connection(&self) -> &Connection {
-        &self.writer.as_ref().expect("is there until the end").connection
+        &self.writer.as_ref().expect("present until commit or drop").connection
     }
 
     pub(crate) async fn commit(mut self) -> Result<()> {
         control(self.connection(), "RELEASE one")?;
-        let mut writer = self.writer.take().expect("is there until the end");
+        let mut writer = self.writer.take().expect("present until commit or drop");
         let (sender, durable) = oneshot::channel();
         writer.group.push(sender);
         self.sqlite.pass_on(writer);
@@ -238,14 +238,14 @@ impl Drop for Write {
     fn drop(&mut self) {
         if let Some(writer) = self.writer.take() {
             if let Err(error) = writer.connection.execute_batch("ROLLBACK TO one; RELEASE one") {
-                tracing::error!(%error, "a rollback failed");
+                tracing::error!(%error, "rollback failed");
             }
             self.sqlite.pass_on(writer);
         }
     }
 }
 
-/// A connection for reading, back in the pool when dropped.
+/// A connection for reading; returns to the pool when dropped.
 pub(crate) struct Reader {
     connection: Option<Connection>,
     sqlite: Arc<Sqlite>,
@@ -270,7 +270,7 @@ const NAMES: [&str; 24] = [
     "$16", "$17", "$18", "$19", "$20", "$21", "$22", "$23", "$24",
 ];
 
-/// Binds by name: SQLite numbers `$2` by where it first appears, PostgreSQL by its number.
+/// Binds by name: SQLite numbers `$2` by its first occurrence, PostgreSQL by its number.
 fn bind<'c>(
     connection: &'c Connection,
     sql: &str,
@@ -280,7 +280,7 @@ fn bind<'c>(
     for (i, value) in params.iter().enumerate() {
         let name =
             NAMES.get(i).map_or_else(|| format!("${}", i + 1).into(), |name| Cow::from(*name));
-        let unused = || Error::Broken(format!("{name} is given but not used in: {sql}"));
+        let unused = || Error::Database(format!("parameter {name} is not used in: {sql}"));
         let index = statement.parameter_index(&name)?.ok_or_else(unused)?;
         statement.raw_bind_parameter(index, value)?;
     }
@@ -310,9 +310,9 @@ fn owned(value: ValueRef<'_>) -> Result<Value<'static>> {
         ValueRef::Integer(n) => Ok(Value::Int(n)),
         ValueRef::Text(bytes) => match String::from_utf8(bytes.to_vec()) {
             Ok(text) => Ok(Value::Text(text.into())),
-            Err(_) => Err(Error::Broken("text that is not UTF-8".into())),
+            Err(_) => Err(Error::Database("text is not UTF-8".into())),
         },
-        other => Err(Error::Broken(format!("a column of type {}", other.data_type()))),
+        other => Err(Error::Database(format!("unsupported column type {}", other.data_type()))),
     }
 }
 
@@ -331,7 +331,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_statement_is_planned_once() {
+    fn statement_is_planned_once() {
         let connection = Connection::open_in_memory().unwrap();
         prepare(&connection, READER_CACHE_KIB).unwrap();
         connection.execute_batch("CREATE TABLE one (id TEXT PRIMARY KEY, n BIGINT)").unwrap();

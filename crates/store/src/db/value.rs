@@ -1,9 +1,9 @@
-//! What goes into statements and comes out of rows, the same for both engines.
+//! Values of statements and rows, the same for both engines.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use model::reason::Coded;
+use model::reason::StatusReason;
 use model::{
     ClusterId, DeploymentId, EnvironmentId, InstanceId, InviteId, OrganizationId, Quantity,
     ResourceId, TemplateId, Time, UserId, Xid,
@@ -13,52 +13,52 @@ use serde::de::DeserializeOwned;
 
 use crate::{Error, Result};
 
-/// One value. Times, amounts and counts are integers; ids, words and documents are text.
+/// A value. Times, quantities and counts are integers; ids, enums and documents are text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value<'a> {
-    /// Nothing.
+    /// NULL.
     Null,
-    /// A number.
+    /// An integer.
     Int(i64),
     /// Text.
     Text(Cow<'a, str>),
 }
 
-/// Something that can be given to a statement.
+/// A type that can be bound to a statement.
 pub trait Param {
-    /// As a value.
+    /// Converts to a value.
     fn value(&self) -> Value<'_>;
 }
 
-/// Something that can be read from a row.
+/// A type that can be read from a row.
 pub trait Column: Sized {
-    /// From a value; the error says what was expected.
+    /// Converts from a value; the error says what was expected.
     fn read(value: Value<'static>) -> Result<Self>;
 }
 
-/// One row, read from left to right.
+/// A row, read from left to right.
 #[derive(Debug)]
 pub struct Row(pub(crate) std::vec::IntoIter<Value<'static>>);
 
 impl Row {
-    /// The next column. Reading in the order of the `SELECT` keeps both in one place.
+    /// Reads the next column, in the order of the `SELECT`.
     pub fn take<T: Column>(&mut self) -> Result<T> {
-        let value = self.0.next().ok_or_else(|| Error::Broken("a row is too short".into()))?;
+        let value =
+            self.0.next().ok_or_else(|| Error::Database("row has too few columns".into()))?;
         T::read(value)
     }
 }
 
-/// Reads the rows of a list, whose first column is an id. One that can't be read is said to be, and does
-/// not keep the others.
+/// Reads the rows of a list, whose first column is an id. An unreadable row is logged and skipped.
 pub(crate) fn readable<T>(rows: Vec<Row>, read: impl Fn(Row) -> Result<T>) -> Vec<T> {
     let read = |row: Row| {
         let id = row.0.as_slice().first().cloned();
-        read(row).inspect_err(|error| tracing::error!(?id, %error, "a row is left out")).ok()
+        read(row).inspect_err(|error| tracing::error!(?id, %error, "unreadable row skipped")).ok()
     };
     rows.into_iter().filter_map(read).collect()
 }
 
-/// A document: kept as JSON text.
+/// A document, stored as JSON text.
 #[derive(Debug)]
 pub(crate) struct Json<T>(pub(crate) T);
 
@@ -68,7 +68,7 @@ impl<T: Serialize> Param for Json<&T> {
     }
 }
 
-/// A document as a value.
+/// Converts a document to a value.
 pub(crate) fn json(document: &impl Serialize) -> Value<'static> {
     Value::Text(serde_json::to_string(document).expect("documents are plain data").into())
 }
@@ -76,7 +76,7 @@ pub(crate) fn json(document: &impl Serialize) -> Value<'static> {
 impl<T: DeserializeOwned> Column for Json<T> {
     fn read(value: Value<'static>) -> Result<Self> {
         let text = String::read(value)?;
-        serde_json::from_str(&text).map(Json).map_err(|e| Error::Broken(format!("document: {e}")))
+        serde_json::from_str(&text).map(Json).map_err(|e| Error::Database(format!("document: {e}")))
     }
 }
 
@@ -126,7 +126,7 @@ impl Column for i64 {
     fn read(value: Value<'static>) -> Result<Self> {
         match value {
             Value::Int(n) => Ok(n),
-            other => Err(Error::Broken(format!("a number was expected, not {other:?}"))),
+            other => Err(Error::Database(format!("expected a number, got {other:?}"))),
         }
     }
 }
@@ -135,7 +135,7 @@ impl Column for String {
     fn read(value: Value<'static>) -> Result<Self> {
         match value {
             Value::Text(text) => Ok(text.into_owned()),
-            other => Err(Error::Broken(format!("text was expected, not {other:?}"))),
+            other => Err(Error::Database(format!("expected text, got {other:?}"))),
         }
     }
 }
@@ -146,7 +146,7 @@ impl<T: Column> Column for Option<T> {
     }
 }
 
-macro_rules! numbers {
+macro_rules! integer_columns {
     ($($type:ty: $to:expr, $from:expr;)*) => {$(
         impl Param for $type {
             fn value(&self) -> Value<'_> {
@@ -160,7 +160,7 @@ macro_rules! numbers {
         }
     )*};
 }
-numbers! {
+integer_columns! {
     Time: |t: Time| t.0, Time;
     Quantity: Quantity::milli, Quantity::from_milli;
 }
@@ -186,7 +186,7 @@ macro_rules! reasons {
         }
         impl Column for $type {
             fn read(value: Value<'static>) -> Result<Self> {
-                String::read(value).map(|text| Coded::parse(&text))
+                String::read(value).map(|text| StatusReason::parse(&text))
             }
         }
     )*};
@@ -199,7 +199,7 @@ reasons!(
     model::resource::Reason,
 );
 
-macro_rules! words {
+macro_rules! text_columns {
     ($($type:ty),* $(,)?) => {$(
         impl Param for $type {
             fn value(&self) -> Value<'_> {
@@ -209,12 +209,12 @@ macro_rules! words {
         impl Column for $type {
             fn read(value: Value<'static>) -> Result<Self> {
                 let text = String::read(value)?;
-                text.parse().map_err(|e| Error::Broken(format!("{text:?} in a row: {e}")))
+                text.parse().map_err(|e| Error::Database(format!("invalid value {text:?}: {e}")))
             }
         }
     )*};
 }
-words!(
+text_columns!(
     Xid,
     OrganizationId,
     UserId,
@@ -237,7 +237,7 @@ words!(
     model::template::Executor,
     model::template::Act,
     model::event::Kind,
-    model::scaling::Wish,
+    model::scaling::ScaleUpCause,
 );
 
 /// The parameters of a statement, in the order of their numbers.

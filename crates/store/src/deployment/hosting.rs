@@ -1,19 +1,21 @@
-//! Deployments that belong to instances: they hold the instance's capacity from when it has a cluster,
-//! and run its program while it shall work.
+//! Deployments of instances: they reserve the capacity of a placed instance, and run its workload.
 
 use model::deployment::{Deployment, NewDeployment, Reason, Spec, Status};
 use model::instance::Instance;
 use model::replica::Replica;
 use model::{DeploymentId, Quantity, Resources};
 
-use super::take_with_places;
+use super::lock_with_clusters;
 use crate::db::{Json, params, sql};
-use crate::status::{Agent, Change, settle, transition_replicas};
+use crate::status::{Agent, Change, summarize, transition_replicas};
 use crate::{Read, Result, Scope, Tx, cluster, instance};
 
-/// What an instance needs, in what the clusters there count in: in instances of its type, called `unit`,
-/// if that is what they have.
-pub async fn ask(read: &mut Read, instance: &Instance, unit: &str) -> Result<Resources> {
+/// The resources that an instance needs: units of its type (`unit`) if the clusters count in those.
+pub async fn required_resources(
+    read: &mut Read,
+    instance: &Instance,
+    unit: &str,
+) -> Result<Resources> {
     if instance::is_counted_in_units(read, instance, unit).await? {
         let units = Quantity::from_milli(instance.detail.units * 1000);
         return Ok([(unit.to_owned(), units)].into_iter().collect());
@@ -21,8 +23,8 @@ pub async fn ask(read: &mut Read, instance: &Instance, unit: &str) -> Result<Res
     Ok(instance.detail.resources.clone())
 }
 
-/// Has capacity be held for an instance, as soon as there is some.
-pub async fn hold(
+/// Requests capacity for an instance; placement reserves it.
+pub async fn reserve(
     tx: &mut Tx,
     instance: &mut Instance,
     resources: &Resources,
@@ -48,29 +50,29 @@ pub async fn hold(
     instance::set_deployment(tx, instance.id, instance.deployment_id).await
 }
 
-/// Has this program run where capacity is held. What it needs, and where it may be, stays.
-pub async fn run(tx: &mut Tx, id: DeploymentId, program: &Spec) -> Result<Deployment> {
-    let (now, mut replicas) = take_with_places(tx, Scope::All, id).await?;
+/// Runs a workload on the reserved capacity. Resources and placement constraints stay.
+pub async fn run(tx: &mut Tx, id: DeploymentId, workload: &Spec) -> Result<Deployment> {
+    let (now, mut replicas) = lock_with_clusters(tx, Scope::All, id).await?;
     let spec = Spec {
         resources: now.spec.resources.clone(),
         replicas: now.spec.replicas,
         node_selector: now.spec.node_selector.clone(),
-        ..program.clone()
+        ..workload.clone()
     };
-    set_program(tx, &now, &mut replicas, spec, Reason::AwaitingAgent).await
+    set_workload(tx, &now, &mut replicas, spec, Reason::AwaitingAgent).await
 }
 
-/// Takes the program away. What runs is stopped; the capacity stays held.
-pub async fn rest(tx: &mut Tx, id: DeploymentId) -> Result<Deployment> {
-    let (now, mut replicas) = take_with_places(tx, Scope::All, id).await?;
+/// Stops the workload; the capacity stays reserved.
+pub async fn suspend(tx: &mut Tx, id: DeploymentId) -> Result<Deployment> {
+    let (now, mut replicas) = lock_with_clusters(tx, Scope::All, id).await?;
     if now.spec.image.is_none() {
         return Ok(now);
     }
     let spec = Spec { image: None, ready: None, ..now.spec.clone() };
-    set_program(tx, &now, &mut replicas, spec, Reason::Suspending).await
+    set_workload(tx, &now, &mut replicas, spec, Reason::Suspending).await
 }
 
-async fn set_program(
+async fn set_workload(
     tx: &mut Tx,
     now: &Deployment,
     replicas: &mut [Replica],
@@ -83,14 +85,14 @@ async fn set_program(
     )
     .await?;
     let placed = replicas.iter_mut().filter(|replica| replica.place.is_some());
-    let change = Change::new(Status::Scheduled, reason, Agent::Answers);
+    let change = Change::new(Status::Scheduled, reason, Agent::Acknowledges);
     transition_replicas(tx, placed, &change).await?;
     let now = Deployment { spec, ..now.clone() };
-    settle(tx, &now, replicas, Status::Scheduled.as_str()).await
+    summarize(tx, &now, replicas, Status::Scheduled.as_str()).await
 }
 
-/// Nothing runs any more of what shall rest: it holds its capacity, and that is all.
-pub(super) async fn stopped(
+/// Handles the stop of a suspended workload: the replica only reserves capacity.
+pub(super) async fn handle_stop(
     tx: &mut Tx,
     deployment: &Deployment,
     replicas: &mut [Replica],
@@ -100,8 +102,8 @@ pub(super) async fn stopped(
         return Ok(());
     }
     let reason = Reason::ReservesCapacity { cluster: None };
-    let change = Change::new(Status::Running, reason, Agent::Unconcerned);
+    let change = Change::new(Status::Running, reason, Agent::Unaffected);
     let change = Change { endpoints: Some(&[]), ..change };
     transition_replicas(tx, [&mut replicas[found]], &change).await?;
-    settle(tx, deployment, replicas, Status::Running.as_str()).await.map(drop)
+    summarize(tx, deployment, replicas, Status::Running.as_str()).await.map(drop)
 }

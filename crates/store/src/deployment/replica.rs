@@ -1,11 +1,11 @@
-//! The replicas of deployments, and what they make of their deployment.
+//! Replicas of deployments.
 //!
-//! Whoever changes a replica holds its deployment's row (`subject::take`) from before it looks, so
-//! that what it has seen stays true, and sums up afterwards (`status::settle`).
+//! Callers lock the deployment's row (`subject::lock`) before they read replicas, so that what they
+//! read stays true, and update the deployment's summary afterwards (`status::summarize`).
 
 use model::deployment::{Deployment, Reason, Status};
 use model::log::LogLine;
-use model::reason::Coded as _;
+use model::reason::StatusReason as _;
 use model::replica::Replica;
 use model::{ClusterId, DeploymentId, Place, ReplicaId};
 
@@ -21,13 +21,16 @@ macro_rules! columns {
 }
 
 /// The replicas of a deployment, by number.
-pub async fn of(read: &mut Read, deployment: DeploymentId) -> Result<Vec<Replica>> {
+pub async fn list(read: &mut Read, deployment: DeploymentId) -> Result<Vec<Replica>> {
     let sql = sql!("SELECT ", columns!(), " FROM replica WHERE deployment_id = $1 ORDER BY number");
     read.all(sql, params![deployment]).await?.into_iter().map(from_row).collect()
 }
 
 /// The replicas of several deployments, by deployment and number.
-pub async fn of_all(read: &mut Read, deployments: &[DeploymentId]) -> Result<Vec<Replica>> {
+pub async fn list_of_deployments(
+    read: &mut Read,
+    deployments: &[DeploymentId],
+) -> Result<Vec<Replica>> {
     let mut found = Vec::new();
     for ids in batches(deployments) {
         let select = Select::new(concat!("SELECT ", columns!(), " FROM replica WHERE "));
@@ -37,7 +40,7 @@ pub async fn of_all(read: &mut Read, deployments: &[DeploymentId]) -> Result<Vec
     found.into_iter().map(from_row).collect()
 }
 
-/// Makes so many replicas that wait. Their numbers have never been used before.
+/// Creates pending replicas. Their numbers are never reused.
 pub(super) async fn create(tx: &mut Tx, deployment: DeploymentId, count: u32) -> Result<()> {
     let (count, reason) = (i64::from(count), Reason::AwaitingPlacement);
     let sql = sql!("UPDATE deployment SET next_number = next_number + $2 WHERE id = $1");
@@ -55,32 +58,32 @@ pub(super) async fn create(tx: &mut Tx, deployment: DeploymentId, count: u32) ->
     .map(drop)
 }
 
-/// Keeps the last lines of the log of a replica that has ended.
+/// Stores the last log lines of an ended replica.
 pub(super) async fn set_tail(tx: &mut Tx, id: ReplicaId, tail: &[LogLine]) -> Result<()> {
     let sql = sql!("UPDATE replica SET tail = $3 WHERE deployment_id = $1 AND number = $2");
     tx.run(sql, params![id.deployment, i64::from(id.number), Json(&tail)]).await.map(drop)
 }
 
-/// The last lines of the log of a replica that has ended.
+/// The last log lines of an ended replica.
 pub async fn tail(read: &mut Read, id: ReplicaId) -> Result<Vec<LogLine>> {
     let sql = sql!("SELECT tail FROM replica WHERE deployment_id = $1 AND number = $2");
     let row = read.first(sql, params![id.deployment, i64::from(id.number)]).await?;
     row.map_or(Ok(Vec::new()), |mut row| Ok(row.take::<Json<_>>()?.0))
 }
 
-/// Removes a replica that holds nothing.
+/// Deletes a replica that holds no capacity.
 pub(super) async fn delete(tx: &mut Tx, id: ReplicaId) -> Result<()> {
     let number = i64::from(id.number);
     let sql =
         sql!("DELETE FROM replica WHERE deployment_id = $1 AND number = $2 AND cluster_id IS NULL");
     if tx.run(sql, params![id.deployment, number]).await? == 0 {
-        return Err(Error::Broken(format!("{id} still holds capacity")));
+        return Err(Error::Database(format!("{id} still holds capacity")));
     }
     Ok(())
 }
 
-/// Gives a pending replica a node's capacity. `clusters` are the names of its deployment's clusters.
-pub(super) async fn arrive(
+/// Places a pending replica and reserves its capacity. `clusters` names the deployment's clusters.
+pub(super) async fn place(
     tx: &mut Tx,
     deployment: &Deployment,
     replica: &mut Replica,
@@ -91,20 +94,20 @@ pub(super) async fn arrive(
         tx.count(Counter::Cluster(place.cluster), 1);
     }
     let reason = Reason::Placed { clusters: clusters.to_vec() };
-    let change = Change::new(Status::Scheduled, reason, Agent::of(deployment));
+    let change = Change::new(Status::Scheduled, reason, Agent::for_deployment(deployment));
     transition_replicas(tx, [replica], &Change { place: Some(place), ..change }).await?;
     capacity::reserve(tx, place, &deployment.spec.resources).await
 }
 
-/// Takes a node's capacity back: nothing of the replica is left there.
-pub(super) async fn leave(
+/// Releases the capacity of a replica that has stopped.
+pub(super) async fn release(
     tx: &mut Tx,
     deployment: &Deployment,
     replica: &mut Replica,
 ) -> Result<()> {
     let Some(place) = &replica.place else { return Ok(()) };
     let number = i64::from(replica.id.number);
-    let freed = tx
+    let released = tx
         .run(
             sql!(
                 "UPDATE replica SET cluster_id = NULL, node = NULL, endpoints = '[]', ",
@@ -114,24 +117,27 @@ pub(super) async fn leave(
             params![replica.id.deployment, number, place.cluster],
         )
         .await?;
-    if freed == 0 {
+    if released == 0 {
         tx.poison();
-        return Err(Error::Conflict(format!("{} was freed already", replica.id)));
+        return Err(Error::Conflict(format!(
+            "the capacity of {} was already released",
+            replica.id
+        )));
     }
-    forget(tx, deployment.id, place.cluster).await?;
+    uncount_if_last(tx, deployment.id, place.cluster).await?;
     capacity::release(tx, place, &deployment.spec.resources).await?;
     clear_place(replica);
     Ok(())
 }
 
-/// What a replica without a place has not, in memory.
+/// Clears the fields that only placed replicas have, in memory.
 pub(super) fn clear_place(replica: &mut Replica) {
     (replica.place, replica.placed_at, replica.started_at) = (None, None, None);
     (replica.caveat, replica.endpoints) = (None, Vec::new());
 }
 
-/// Counts a deployment that found room by itself no more, if this was the last of it there.
-pub(super) async fn forget(tx: &mut Tx, id: DeploymentId, on: ClusterId) -> Result<()> {
+/// Decrements the cluster's counter if this was the last replica of an unpinned deployment.
+pub(super) async fn uncount_if_last(tx: &mut Tx, id: DeploymentId, on: ClusterId) -> Result<()> {
     let sql = sql!("SELECT COUNT(*) FROM deployment WHERE id = $1 AND pinned_to IS NULL");
     if tx.number(sql, params![id]).await? == 1 && count_on(tx, id, on).await? == 0 {
         tx.count(Counter::Cluster(on), -1);
@@ -150,7 +156,8 @@ async fn count_on(read: &mut Read, deployment: DeploymentId, cluster: ClusterId)
 pub(super) fn from_row(mut row: Row) -> Result<Replica> {
     let (deployment, number) = (row.take()?, row.take::<i64>()?);
     let (cluster, node) = (row.take::<Option<_>>()?, row.take::<Option<String>>()?);
-    let number = u32::try_from(number).map_err(|_| Error::Broken("a replica's number".into()))?;
+    let number =
+        u32::try_from(number).map_err(|_| Error::Database("invalid replica number".into()))?;
     Ok(Replica {
         id: ReplicaId { deployment, number },
         place: cluster.zip(node).map(|(cluster, node)| Place { cluster, node: node.into() }),

@@ -1,5 +1,5 @@
-//! Deployments that only hold room, for a type of instance that nobody has asked for yet. They belong
-//! to nobody, are counted by nobody, and yield to everything.
+//! Deployments that only reserve capacity for a type of instance. They have no owner, count towards
+//! no quota, and can be preempted by everything.
 
 use std::collections::BTreeMap;
 
@@ -9,22 +9,22 @@ use model::{ClusterId, DeploymentId, OrganizationId, Resources};
 use crate::db::{Json, params, sql};
 use crate::{Read, Result, Scope, Tx, cluster};
 
-/// Room that is held.
+/// A capacity reservation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reserved {
-    /// By which deployment.
+    /// Its deployment.
     pub id: DeploymentId,
-    /// On which cluster.
+    /// Its cluster.
     pub cluster: ClusterId,
-    /// For which type of instance.
+    /// The instance type that it is for.
     pub for_type: String,
-    /// On which node; on none while it has yielded.
+    /// Its node; `None` while it is preempted.
     pub node: Option<String>,
-    /// How much.
+    /// The reserved resources.
     pub room: Resources,
 }
 
-/// All room that is held on the clusters of a pool.
+/// All reservations on the clusters of a pool.
 pub async fn of_pool(read: &mut Read, pool: &str) -> Result<Vec<Reserved>> {
     let sql = sql!(
         "SELECT d.id, d.pinned_to, d.reserved, r.node, d.spec FROM deployment d ",
@@ -44,9 +44,9 @@ pub async fn of_pool(read: &mut Read, pool: &str) -> Result<Vec<Reserved>> {
     rows.into_iter().map(read).collect()
 }
 
-/// Holds room on a cluster, as soon as there is some; nothing happens while nobody can be its owner.
-pub async fn hold(tx: &mut Tx, on: ClusterId, for_type: &str, room: &Resources) -> Result<()> {
-    let Some(owner) = platform(tx).await? else { return Ok(()) };
+/// Reserves capacity on a cluster once some is free. Does nothing without a platform organization.
+pub async fn reserve(tx: &mut Tx, on: ClusterId, for_type: &str, room: &Resources) -> Result<()> {
+    let Some(owner) = platform_organization(tx).await? else { return Ok(()) };
     cluster::add_deployment(tx, on, i64::MAX).await?;
     let new = NewDeployment {
         name: format!("reserved-{for_type}"),
@@ -58,27 +58,27 @@ pub async fn hold(tx: &mut Tx, on: ClusterId, for_type: &str, room: &Resources) 
     super::insert(tx, owner, &new, None, Some(for_type)).await.map(drop)
 }
 
-/// Gives up all room that is held on a cluster, whose lock must be held: it shall go.
-pub(crate) async fn give_up_all(tx: &mut Tx, on: ClusterId) -> Result<()> {
+/// Releases all reservations on a cluster that is removed or drained. The cluster must be locked.
+pub(crate) async fn release_all(tx: &mut Tx, on: ClusterId) -> Result<()> {
     let sql = sql!(
         "SELECT id FROM deployment WHERE pinned_to = $1 AND reserved IS NOT NULL ",
         "AND deleted_at IS NULL ORDER BY id"
     );
     let held = tx.all(sql, params![on]).await?;
-    let is_any = !held.is_empty();
+    let had_any = !held.is_empty();
     for mut row in held {
-        give_up(tx, row.take()?).await?;
+        release(tx, row.take()?).await?;
     }
-    if is_any { tx.settle_counts().await } else { Ok(()) }
+    if had_any { tx.flush_counts().await } else { Ok(()) }
 }
 
-/// Gives room up.
-pub async fn give_up(tx: &mut Tx, id: DeploymentId) -> Result<()> {
+/// Releases a reservation.
+pub async fn release(tx: &mut Tx, id: DeploymentId) -> Result<()> {
     super::request_delete(tx, Scope::All, id).await.map(drop)
 }
 
-/// The organization of the platform itself: users of others never see what is its.
-async fn platform(read: &mut Read) -> Result<Option<OrganizationId>> {
+/// The platform's own organization: other organizations don't see its deployments.
+async fn platform_organization(read: &mut Read) -> Result<Option<OrganizationId>> {
     let sql = sql!(
         "SELECT organization_id FROM \"user\" WHERE access = 'platform' AND deleted_at IS NULL ",
         "ORDER BY id LIMIT 1"

@@ -1,37 +1,37 @@
-//! Which resources are made after which. An environment says that by names, all at once: what is read of it
-//! is kept for as long as a graph grows.
+//! Order of resources in environments. An environment refers to them by name, so it is read as a
+//! whole and cached while a graph is built.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use model::Xid;
 use model::event::Kind;
-use model::graph::{Direction, Edge, Found, MAX_EDGES, Why};
+use model::graph::{Direction, Edge, MAX_EDGES, Neighbour, Relation};
 use serde::Deserialize;
 
 use crate::db::{Json, Row, Select, batches, params, readable, sql};
 use crate::{Read, Result};
 
-/// What is known so far.
+/// The resources read so far.
 #[derive(Default)]
 pub(super) struct Sequence {
     /// Resources of environments that were read.
-    known: HashSet<Xid>,
-    /// The edges of each resource: to those before it, and from those after it.
+    loaded: HashSet<Xid>,
+    /// Edges of each resource: to its predecessors, and to its successors.
     before: HashMap<Xid, Vec<Xid>>,
     after: HashMap<Xid, Vec<Xid>>,
-    /// How many edges that is.
+    /// Number of edges.
     edges: usize,
-    is_cut: bool,
+    is_truncated: bool,
 }
 
-/// A resource, as far as it matters here.
+/// A resource, as far as needed here.
 struct Part {
     id: Xid,
     name: String,
     after: Vec<String>,
 }
 
-/// What a node says of those before it.
+/// The predecessors in a node.
 #[derive(Deserialize)]
 struct Order {
     after: Vec<String>,
@@ -44,8 +44,8 @@ impl Sequence {
         read: &mut Read,
         direction: Direction,
         ids: &[Xid],
-    ) -> Result<Vec<Found>> {
-        let new: Vec<Xid> = ids.iter().filter(|id| !self.known.contains(id)).copied().collect();
+    ) -> Result<Vec<Neighbour>> {
+        let new: Vec<Xid> = ids.iter().filter(|id| !self.loaded.contains(id)).copied().collect();
         self.read(read, &new).await?;
         let near = match direction {
             Direction::Dependencies => &self.before,
@@ -58,18 +58,17 @@ impl Sequence {
                 Direction::Dependencies => (near, far),
                 Direction::Dependents => (far, near),
             };
-            Found { edge: Edge { from, to, why: Why::After }, kind: Kind::Resource }
+            Neighbour { edge: Edge { from, to, relation: Relation::After }, kind: Kind::Resource }
         });
         Ok(found.collect())
     }
 
-    /// Was something not read because a graph can't have so many edges?
-    pub(super) fn is_cut(&self) -> bool {
-        self.is_cut
+    /// Whether resources were skipped because the graph has too many edges.
+    pub(super) fn is_truncated(&self) -> bool {
+        self.is_truncated
     }
 
-    /// Reads the environments of these resources: one after the other, for all that each of them has is in
-    /// memory meanwhile.
+    /// Reads the environments of these resources one by one, to limit the memory.
     async fn read(&mut self, read: &mut Read, ids: &[Xid]) -> Result<()> {
         let mut environments = Vec::new();
         for ids in batches(ids) {
@@ -81,7 +80,7 @@ impl Sequence {
         environments.dedup();
         for environment in environments {
             if self.edges > MAX_EDGES {
-                self.is_cut = true;
+                self.is_truncated = true;
                 break;
             }
             let sql = sql!(
@@ -89,16 +88,16 @@ impl Sequence {
                 "ORDER BY id"
             );
             let rows = read.all(sql, params![environment]).await?;
-            self.learn(&readable(rows, from_row));
+            self.add(&readable(rows, from_row));
         }
         Ok(())
     }
 
-    /// Takes in the resources of one environment.
-    fn learn(&mut self, parts: &[Part]) {
+    /// Adds the resources of an environment.
+    fn add(&mut self, parts: &[Part]) {
         let named: BTreeMap<&str, Xid> =
             parts.iter().map(|part| (part.name.as_str(), part.id)).collect();
-        for part in parts.iter().filter(|part| self.known.insert(part.id)) {
+        for part in parts.iter().filter(|part| self.loaded.insert(part.id)) {
             for name in &part.after {
                 let Some(first) = named.get(name.as_str()) else { continue };
                 self.before.entry(part.id).or_default().push(*first);

@@ -1,11 +1,11 @@
-//! From one billing model to another: the new account is charged before the old one is freed.
+//! Changes the billing model: charges the new account before it releases the old one.
 
 use model::instance::{Billing, Charge, Instance};
 
 use super::{save, wake_general};
-use crate::{Result, Tx, account};
+use crate::{Result, Tx, quota_usage};
 
-/// Promotes an instance that the caller has taken, within the new account's limit, or not at all.
+/// Promotes a locked instance, within the new account's limit, or not at all.
 pub async fn promote(
     tx: &mut Tx,
     instance: &mut Instance,
@@ -13,17 +13,17 @@ pub async fn promote(
     charge: Charge,
     limit: Option<i64>,
 ) -> Result<()> {
-    account::charge(tx, &instance.kind, &charge, limit).await?;
-    let (kept, freed) = instance.detail.charges.drain(..).partition(is_of_region);
-    let freed: Vec<Charge> = freed;
-    for old in &freed {
-        account::release(tx, &instance.kind, old).await?;
+    quota_usage::charge(tx, &instance.kind, &charge, limit).await?;
+    let (remaining, released) = instance.detail.charges.drain(..).partition(is_of_region);
+    let released: Vec<Charge> = released;
+    for old in &released {
+        quota_usage::release(tx, &instance.kind, old).await?;
     }
-    instance.detail.charges = kept;
+    instance.detail.charges = remaining;
     instance.detail.charges.push(charge);
     let model = billing.desired.clone();
     instance.detail.billing = Billing { model, failure: None, ..billing };
-    // What it was paid with may have ended; what it is paid with now has not.
+    // An expiry of the old billing model does not apply to the new one.
     instance.expires_at = None;
     instance.generation += 1;
     save(tx, instance, "promoted").await?;
@@ -31,7 +31,7 @@ pub async fn promote(
     Ok(())
 }
 
-/// What a region is charged with stays: the instance does not move.
+/// Charges of a region stay: the instance does not move.
 fn is_of_region(charge: &Charge) -> bool {
     charge.holder.starts_with("region/")
 }

@@ -1,7 +1,7 @@
-//! Lists of instances by what users write: a search, an order, a page.
+//! Search in lists of instances: expression, order, page.
 //!
-//! Columns come from the tables below, values are always bound, and the user's expression stands in
-//! parentheses beside the scope: nothing that is written in a search can reach beyond it.
+//! Columns come from the tables below, values are always bound, and the user's expression is in
+//! parentheses next to the scope condition: no search can escape its scope.
 
 use std::borrow::Cow;
 
@@ -12,20 +12,20 @@ use crate::db::{Select, Value};
 use crate::subject::Subject as _;
 use crate::{Error, Read, Result, Scope};
 
-/// What is looked for.
+/// A search.
 #[derive(Debug, Clone)]
 pub struct Search<'a> {
-    /// Whose instances.
+    /// Scope.
     pub scope: Scope,
-    /// Of which kind.
+    /// Kind.
     pub kind: &'a str,
-    /// Which of them; all when there is none.
+    /// Expression; all instances without one.
     pub expr: Option<&'a Expr>,
-    /// In which order, by columns of `order_column`; by name when it is empty.
+    /// Order by columns of `order_column`; by name if empty.
     pub order: &'a [(String, Direction)],
 }
 
-/// A part of what is found, and no more than `limit`.
+/// A page of the results.
 pub async fn list(
     read: &mut Read,
     search: &Search<'_>,
@@ -50,7 +50,7 @@ pub async fn list(
     Ok(Instance::from_rows(rows))
 }
 
-/// How many are found.
+/// Number of results.
 pub async fn count(read: &mut Read, search: &Search<'_>) -> Result<i64> {
     let own = search.scope.organization();
     let is_postgres = read.is_postgres();
@@ -61,7 +61,7 @@ pub async fn count(read: &mut Read, search: &Search<'_>) -> Result<i64> {
     rows.into_iter().next().map_or(Ok(0), |mut row| row.take())
 }
 
-/// Adds the user's expression, in parentheses.
+/// Adds the user's expression in parentheses.
 fn narrowed<'a>(
     select: Select<'a>,
     expr: Option<&'a Expr>,
@@ -111,7 +111,7 @@ fn compared<'a>(
         Op::Eq | Op::In => select.bound(&format!("{column} = ?"), text(value)),
         Op::Ne => select.bound(&format!("{column} <> ?"), text(value)),
         Op::Like => select.bound(&format!("{column} LIKE ? ESCAPE '\\'"), pattern(value)),
-        // SQLite compares as LIKE does, and knows the case of ASCII alone.
+        // In SQLite `LIKE` folds the case of ASCII letters only.
         Op::ILike if !is_postgres => {
             let value = pattern(&value.to_ascii_lowercase());
             select.bound(&format!("LOWER({column}) LIKE ? ESCAPE '\\'"), value)
@@ -124,7 +124,7 @@ fn text(value: &str) -> Value<'_> {
     Value::Text(Cow::Borrowed(value))
 }
 
-/// A pattern as both engines take it: a backslash at its end stands for itself.
+/// Makes a pattern valid for both engines: a trailing backslash stands for itself.
 fn pattern(value: &str) -> Value<'static> {
     let backslashes = value.chars().rev().take_while(|c| *c == '\\').count();
     let end = if backslashes % 2 == 1 { "\\" } else { "" };
@@ -136,7 +136,7 @@ fn ordered<'a>(
     order: &[(String, Direction)],
     is_postgres: bool,
 ) -> Result<Select<'a>> {
-    // Letters by their codes, whatever language the database speaks.
+    // By code points, independent of the database's collation.
     let by_code = if is_postgres { " COLLATE \"C\"" } else { "" };
     let mut select = select.text(" ORDER BY ");
     for (column, direction) in order {
@@ -150,24 +150,24 @@ fn ordered<'a>(
     if order.is_empty() {
         select = select.text("name").text(by_code).text(", ");
     }
-    // What is equal has an order, too: pages must not overlap.
+    // A total order, so that pages don't overlap.
     Ok(select.text("id"))
 }
 
-/// The column that a search means.
+/// The column that a search refers to.
 fn search_column(name: &str) -> Result<&'static str> {
     const COLUMNS: [&str; 7] =
         ["region", "name", "cloud_provider", "status", "owner", "cluster_id", "instance_type"];
     COLUMNS.into_iter().find(|column| *column == name).ok_or_else(|| unknown(name))
 }
 
-/// The column that an order means, and whether it holds text.
+/// The column that an order refers to, and whether it is text.
 fn order_column(name: &str, is_postgres: bool) -> Result<(&'static str, bool)> {
     Ok(match name {
         "cloud_provider" => ("cloud_provider", true),
         "cluster_id" => ("cluster_id", true),
         "created_at" => ("created_at", false),
-        // A path that ends with the id.
+        // The path ends with the id.
         "href" | "id" => ("id", true),
         "instance_type" => ("instance_type", true),
         "multi_az" => ("multi_az", false),
@@ -178,7 +178,7 @@ fn order_column(name: &str, is_postgres: bool) -> Result<(&'static str, bool)> {
         "region" => ("region", true),
         "status" => ("status", true),
         "updated_at" => ("updated_at", false),
-        // Not looked for often enough to have a column.
+        // Used too rarely for a column.
         "version" if is_postgres => ("(CAST(detail AS JSON) #>> '{actual,service}')", true),
         "version" => ("json_extract(detail, '$.actual.service')", true),
         "host" => ("host", true),
@@ -187,5 +187,5 @@ fn order_column(name: &str, is_postgres: bool) -> Result<(&'static str, bool)> {
 }
 
 fn unknown(column: &str) -> Error {
-    Error::Broken(format!("instances have no column {column:?} to look for"))
+    Error::Database(format!("instances have no searchable column {column:?}"))
 }

@@ -1,4 +1,4 @@
-//! The logs of operations: the last lines of each subject's.
+//! Logs of operations: the last lines per subject.
 
 use model::Time;
 use model::operation::Subject;
@@ -6,71 +6,71 @@ use model::operation::Subject;
 use crate::db::{params, sql};
 use crate::{Read, Result, Tx};
 
-/// Lines kept per subject.
-const KEPT: i64 = 5_000;
-/// Longer lines are cut.
-const LONGEST: usize = 4_000;
+/// Retained lines per subject.
+const MAX_LINES: i64 = 5_000;
+/// Maximum line length; longer lines are truncated.
+const MAX_LINE_LENGTH: usize = 4_000;
 
-/// A line.
+/// A log line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// Its place: the next one has a higher number.
+    /// Position; later lines have higher numbers.
     pub number: i64,
-    /// When it was said.
+    /// When it was logged.
     pub at: Time,
-    /// What was said.
+    /// The text.
     pub line: String,
 }
 
-/// Adds lines; the oldest beyond what is kept go.
-pub async fn append(tx: &mut Tx, of: impl Into<Subject>, lines: &[String]) -> Result<()> {
+/// Appends lines, and deletes the oldest beyond the retention.
+pub async fn append(tx: &mut Tx, subject: impl Into<Subject>, lines: &[String]) -> Result<()> {
     if lines.is_empty() {
         return Ok(());
     }
-    let of = of.into();
+    let subject = subject.into();
     let sql = sql!("SELECT COALESCE(MAX(number), 0) FROM operation_log WHERE subject_id = $1");
-    let (mut number, now) = (tx.number(sql, params![of]).await?, tx.now());
+    let (mut number, now) = (tx.number(sql, params![subject]).await?, tx.now());
     for line in lines {
         number += 1;
-        let line: String = line.chars().filter(|c| !c.is_control()).take(LONGEST).collect();
+        let line: String = line.chars().filter(|c| !c.is_control()).take(MAX_LINE_LENGTH).collect();
         let sql = sql!(
             "INSERT INTO operation_log (subject_id, number, at, line) VALUES ($1, $2, $3, $4)"
         );
-        tx.run(sql, params![of, number, now, line]).await?;
+        tx.run(sql, params![subject, number, now, line]).await?;
     }
     let sql = sql!("DELETE FROM operation_log WHERE subject_id = $1 AND number <= $2");
-    tx.run(sql, params![of, number - KEPT]).await.map(drop)
+    tx.run(sql, params![subject, number - MAX_LINES]).await.map(drop)
 }
 
 /// Lines after a number, oldest first.
 pub async fn list(
     read: &mut Read,
-    of: impl Into<Subject>,
+    subject: impl Into<Subject>,
     after: i64,
     limit: i64,
 ) -> Result<Vec<Line>> {
-    let of = of.into();
+    let subject = subject.into();
     let sql = sql!(
         "SELECT number, at, line FROM operation_log WHERE subject_id = $1 AND number > $2 ",
         "ORDER BY number LIMIT $3"
     );
-    let rows = read.all(sql, params![of, after, limit]).await?;
+    let rows = read.all(sql, params![subject, after, limit]).await?;
     rows.into_iter()
         .map(|mut row| Ok(Line { number: row.take()?, at: row.take()?, line: row.take()? }))
         .collect()
 }
 
-/// What was said last: so many lines, oldest first.
-pub async fn last(read: &mut Read, of: impl Into<Subject>, count: i64) -> Result<Vec<String>> {
-    let of = of.into();
-    let after = before_last(read, of, count).await?;
-    let found = list(read, of, after, count).await?;
+/// The last `count` lines, oldest first.
+pub async fn last(read: &mut Read, subject: impl Into<Subject>, count: i64) -> Result<Vec<String>> {
+    let subject = subject.into();
+    let after = before_last(read, subject, count).await?;
+    let found = list(read, subject, after, count).await?;
     Ok(found.into_iter().map(|line| line.line).collect())
 }
 
 /// The number before the last `count` lines.
-pub async fn before_last(read: &mut Read, of: impl Into<Subject>, count: i64) -> Result<i64> {
-    let of = of.into();
+pub async fn before_last(read: &mut Read, subject: impl Into<Subject>, count: i64) -> Result<i64> {
+    let subject = subject.into();
     let sql = sql!("SELECT COALESCE(MAX(number), 0) FROM operation_log WHERE subject_id = $1");
-    Ok((read.number(sql, params![of]).await? - count).max(0))
+    Ok((read.number(sql, params![subject]).await? - count).max(0))
 }

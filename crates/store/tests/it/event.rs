@@ -1,4 +1,4 @@
-//! The log: one entry for every change, and none for what never was.
+//! The event log: one entry per change, none for rolled-back ones.
 
 use model::event::{Actor, Event};
 use model::{Resources, Time};
@@ -8,21 +8,21 @@ use testing::{on_both_engines, rows};
 use crate::support::{commit_note, database};
 
 async fn all(db: &Db) -> Vec<Event> {
-    db.settle_events().await.unwrap();
+    db.number_events().await.unwrap();
     let mut read = db.read().await.unwrap();
     event::list(&mut read, Scope::All, &event::Filter::default(), 0, 10_000).await.unwrap()
 }
 
 on_both_engines! {
-    async fn every_change_of_a_subject_is_in_the_log_with_its_state(engine: Engine) {
+    async fn every_change_is_logged_with_the_subject_state(engine: Engine) {
         let database = database(engine).await;
         let db = &database.db;
         let owner = rows::tenant(db, "acme").await;
         let made = rows::cluster(db, Some(owner.organization_id), Resources::from([("cpu", 4)])).await;
         let mut tx = db.begin(Actor::User(owner.id)).await.unwrap();
-        cluster::set_words(&mut tx, made.id, Some("other"), None).await.unwrap();
-        cluster::take(&mut tx, made.id, &Resources::from([("cpu", 1)])).await.unwrap();
-        cluster::give_back(&mut tx, made.id, &Resources::from([("cpu", 1)])).await.unwrap();
+        cluster::set_metadata(&mut tx, made.id, Some("other"), None).await.unwrap();
+        cluster::reserve(&mut tx, made.id, &Resources::from([("cpu", 1)])).await.unwrap();
+        cluster::release(&mut tx, made.id, &Resources::from([("cpu", 1)])).await.unwrap();
         cluster::set_total(&mut tx, made.id, &Resources::from([("cpu", 8)])).await.unwrap();
         let at = tx.now();
         tx.commit().await.unwrap();
@@ -44,7 +44,7 @@ on_both_engines! {
         assert_eq!((&last.data["name"], &last.data["generation"]), (&"other".into(), &3.into()));
     }
 
-    async fn who_follows_passes_over_what_is_not_wanted_once(engine: Engine) {
+    async fn follower_skips_excluded_events_once(engine: Engine) {
         let database = database(engine).await;
         let db = &database.db;
         for name in ["a", "b", "c"] {
@@ -55,15 +55,15 @@ on_both_engines! {
         let mut read = db.read().await.unwrap();
         let (found, place) =
             event::next(&mut read, Scope::All, &of("cluster"), 0, 10).await.unwrap();
-        assert_eq!((found.len(), place), (0, newest), "nothing is wanted, and all of it was seen");
+        assert_eq!((found.len(), place), (0, newest), "no match, and everything was read");
         let (found, place) = event::next(&mut read, Scope::All, &of("user"), 0, 2).await.unwrap();
-        assert_eq!((found.len(), place), (2, found[1].seq), "there may be more after these");
+        assert_eq!((found.len(), place), (2, found[1].seq), "more may follow");
         let (found, place) =
             event::next(&mut read, Scope::All, &of("user"), place, 2).await.unwrap();
         assert_eq!((found.len(), place), (1, newest));
     }
 
-    async fn what_was_rolled_back_is_not_in_the_log(engine: Engine) {
+    async fn rolled_back_changes_are_not_logged(engine: Engine) {
         let database = database(engine).await;
         let db = &database.db;
         for name in ["a", "b", "c"] {
@@ -79,7 +79,7 @@ on_both_engines! {
         assert_eq!(names, ["\"a\"", "\"c\""]);
     }
 
-    async fn places_in_the_log_begin_with_one_and_have_no_gap(engine: Engine) {
+    async fn positions_start_at_one_without_gaps(engine: Engine) {
         let database = database(engine).await;
         let db = &database.db;
         assert_eq!(event::last(&mut db.read().await.unwrap()).await.unwrap(), 0);
@@ -98,7 +98,7 @@ on_both_engines! {
         assert_eq!(event::list(&mut read, Scope::All, &later, 0, 9).await.unwrap(), []);
     }
 
-    async fn secrets_are_not_in_the_log(engine: Engine) {
+    async fn secrets_are_not_logged(engine: Engine) {
         let database = database(engine).await;
         let db = &database.db;
         let owner = rows::tenant(db, "acme").await;

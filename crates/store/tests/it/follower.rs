@@ -1,6 +1,6 @@
-//! Whoever follows the log while others write sees every event exactly once and in order.
+//! A follower of the log sees every event exactly once and in order, despite concurrent writers.
 //!
-//! The classic mistake: transactions take their numbers in one order and commit in another, and a
+//! The classic mistake: transactions get their numbers in one order and commit in another, and a
 //! reader that is past the higher number never sees the lower one.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +10,7 @@ use base::task;
 use model::event::{Actor, Event};
 use model::{ClusterId, Resources};
 use store::{Db, Scope, cluster, event};
-use testing::{Dice, on_both_engines, rows};
+use testing::{Rng, on_both_engines, rows};
 use tokio::sync::watch;
 
 use crate::support::database;
@@ -19,7 +19,7 @@ const WRITERS: usize = 8;
 const CHANGES: usize = 40;
 
 on_both_engines! {
-    async fn a_follower_sees_every_event_once_and_in_order(engine: Engine) {
+    async fn follower_sees_every_event_once_and_in_order(engine: Engine) {
         let database = database(engine).await;
         let db = &database.db;
         let mut subjects = Vec::new();
@@ -28,41 +28,41 @@ on_both_engines! {
         }
         let (done, is_done) = watch::channel(false);
         let follower = task::spawn("follower", follow(db.clone(), is_done));
-        let mut dice = Dice::roll();
+        let mut rng = Rng::from_env();
         let writers: Vec<_> = (0..WRITERS)
-            .map(|n| task::spawn("writer", write(db.clone(), dice.split(), n, subjects.clone())))
+            .map(|n| task::spawn("writer", write(db.clone(), rng.split(), n, subjects.clone())))
             .collect();
         let mut committed = BTreeSet::new();
         for writer in writers {
             committed.extend(writer.await.unwrap());
         }
-        db.settle_events().await.unwrap();
+        db.number_events().await.unwrap();
         done.send(true).unwrap();
         check(&follower.await.unwrap(), committed);
     }
 }
 
-/// Makes changes with pauses of all lengths inside, and forgets some of them. What was committed.
-async fn write(db: Db, mut dice: Dice, writer: usize, of: Vec<ClusterId>) -> Vec<String> {
+/// Writes with random pauses, and rolls some back. Returns what was committed.
+async fn write(db: Db, mut rng: Rng, writer: usize, of: Vec<ClusterId>) -> Vec<String> {
     let mut committed = Vec::new();
     for change in 0..CHANGES {
         let name = format!("{writer}/{change}");
         let mut tx = db.begin(Actor::Server).await.unwrap();
-        let subject = *dice.pick(&of).unwrap();
-        cluster::set_words(&mut tx, subject, Some(&name), None).await.unwrap();
-        tokio::time::sleep(Duration::from_micros(dice.below(2_000))).await;
-        if dice.one_in(5) {
+        let subject = *rng.pick(&of).unwrap();
+        cluster::set_metadata(&mut tx, subject, Some(&name), None).await.unwrap();
+        tokio::time::sleep(Duration::from_micros(rng.below(2_000))).await;
+        if rng.one_in(5) {
             drop(tx);
         } else {
             tx.commit().await.unwrap();
             committed.push(name);
         }
-        tokio::time::sleep(Duration::from_micros(dice.below(2_000))).await;
+        tokio::time::sleep(Duration::from_micros(rng.below(2_000))).await;
     }
     committed
 }
 
-/// Reads on from where it is, in small parts, until there is nothing more to come.
+/// Reads on in small pages until the writers are done.
 async fn follow(db: Db, is_done: watch::Receiver<bool>) -> Vec<Event> {
     let mut signal = db.event_signal();
     let mut seen: Vec<Event> = Vec::new();
@@ -86,13 +86,13 @@ async fn follow(db: Db, is_done: watch::Receiver<bool>) -> Vec<Event> {
 fn check(seen: &[Event], mut committed: BTreeSet<String>) {
     let mut generations: BTreeMap<&str, i64> = BTreeMap::new();
     for (event, place) in seen.iter().zip(1..) {
-        assert_eq!(event.seq, place, "a gap or a repetition");
+        assert_eq!(event.seq, place, "gap or duplicate");
         let generation = event.data["generation"].as_i64().unwrap();
         let before = generations.insert(&event.subject, generation).unwrap_or(0);
         assert_eq!(generation, before + 1, "out of order: {event:?}");
         let name = event.data["name"].as_str().unwrap();
         let expected = event.change == "cluster.created" || committed.remove(name);
-        assert!(expected, "{name} was rolled back, or was seen before");
+        assert!(expected, "{name} was rolled back, or is a duplicate");
     }
-    assert!(committed.is_empty(), "never seen: {committed:?}");
+    assert!(committed.is_empty(), "missing: {committed:?}");
 }

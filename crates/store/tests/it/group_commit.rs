@@ -1,5 +1,4 @@
-//! SQLite's group commit, observed from outside: the write-ahead log tells how many commits there
-//! were.
+//! SQLite's group commit, observed through the number of commits in the write-ahead log.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,13 +11,13 @@ use testing::{Database, Engine};
 
 use crate::support::{commit_note, database, note, notes, soon};
 
-/// The number of transactions that wait for the first one.
+/// Number of transactions that wait for the first one.
 const WAITING: usize = 60;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_waits_together_is_committed_together() {
+async fn waiting_transactions_share_a_commit() {
     let database = database(Engine::Sqlite).await;
-    let log = Log::of(&database);
+    let log = Log::open(&database);
     let before = log.commits();
     let first = database.db.begin(Actor::Server).await.unwrap();
     let waiting: Vec<_> = (0..WAITING).map(|n| wait_and_note(&database.db, n)).collect();
@@ -33,9 +32,9 @@ async fn what_waits_together_is_committed_together() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn transactions_one_after_the_other_are_each_committed_at_once() {
+async fn sequential_transactions_commit_individually() {
     let database = database(Engine::Sqlite).await;
-    let log = Log::of(&database);
+    let log = Log::open(&database);
     let before = log.commits();
     for n in 0..10 {
         commit_note(&database.db, n).await.unwrap();
@@ -44,9 +43,9 @@ async fn transactions_one_after_the_other_are_each_committed_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_rollback_inside_a_group_leaves_its_neighbours_alone() {
+async fn rollback_inside_a_group_affects_only_itself() {
     let database = database(Engine::Sqlite).await;
-    let log = Log::of(&database);
+    let log = Log::open(&database);
     let before = log.commits();
     let mut first = database.db.begin(Actor::Server).await.unwrap();
     note(&mut first, "first").await.unwrap();
@@ -76,11 +75,11 @@ async fn a_rollback_inside_a_group_leaves_its_neighbours_alone() {
     let expected: Vec<_> = expected.chain(["first".to_owned()]).collect();
     assert_eq!(notes(&database.db).await, expected);
     let commits = log.commits() - before;
-    assert!(commits <= WAITING / 10, "{commits} commits: this was no group");
+    assert!(commits <= WAITING / 10, "{commits} commits: not grouped");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_is_told_before_the_group_is_committed() {
+async fn commit_returns_only_after_the_group_commit() {
     let database = database(Engine::Sqlite).await;
     let mut first = database.db.begin(Actor::Server).await.unwrap();
     note(&mut first, "first").await.unwrap();
@@ -94,7 +93,7 @@ async fn nobody_is_told_before_the_group_is_committed() {
     tokio::time::sleep(Duration::from_millis(50)).await;
     let first = task::spawn("first", first.commit());
     begun.await.unwrap();
-    // The second has the writer and is in no hurry: the first must not be called durable yet.
+    // The second holds the writer: the first must not count as durable yet.
     assert!(!first.is_finished() && notes(&database.db).await.is_empty());
     soon(first).await.unwrap().unwrap();
     assert_eq!(notes(&database.db).await, ["first"]);
@@ -106,14 +105,14 @@ fn wait_and_note(db: &Db, n: usize) -> tokio::task::JoinHandle<()> {
     task::spawn("waiting", async move { commit_note(&db, n).await.unwrap() })
 }
 
-/// The write-ahead log. A reader keeps it from starting over, so that every commit stays in it.
+/// The write-ahead log. A reader prevents its restart, so that every commit stays in it.
 struct Log {
     path: PathBuf,
     _reader: Connection,
 }
 
 impl Log {
-    fn of(database: &Database) -> Self {
+    fn open(database: &Database) -> Self {
         let url = database.url();
         let path = url.strip_prefix("sqlite:").unwrap();
         let reader = Connection::open(path).unwrap();
@@ -121,7 +120,7 @@ impl Log {
         Self { path: format!("{path}-wal").into(), _reader: reader }
     }
 
-    /// How many commits the log holds: frames that carry the database's size end one.
+    /// Number of commits in the log: a frame with the database size ends one.
     fn commits(&self) -> usize {
         let bytes = std::fs::read(&self.path).unwrap();
         let number = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());

@@ -1,4 +1,4 @@
-//! Leases: one holder at a time, and a proof of whose turn it is that never comes again.
+//! Leases: one holder at a time, with increasing fencing tokens.
 
 use std::time::Duration;
 
@@ -11,16 +11,16 @@ use crate::support::{database, database_with_clock};
 
 const LIFE: Duration = Duration::from_secs(15);
 
-async fn take(db: &Db, holder: &str) -> Option<i64> {
+async fn acquire(db: &Db, holder: &str) -> Option<i64> {
     let mut tx = db.begin(Actor::Agent).await.unwrap();
-    let fence = lease::take(&mut tx, "agent", holder, LIFE).await.unwrap();
+    let fence = lease::acquire(&mut tx, "agent", holder, LIFE).await.unwrap();
     tx.commit().await.unwrap();
     fence
 }
 
-async fn give_back(db: &Db, holder: &str) {
+async fn release(db: &Db, holder: &str) {
     let mut tx = db.begin(Actor::Agent).await.unwrap();
-    lease::give_back(&mut tx, "agent", holder).await.unwrap();
+    lease::release(&mut tx, "agent", holder).await.unwrap();
     tx.commit().await.unwrap();
 }
 
@@ -29,49 +29,49 @@ async fn is_held(db: &Db) -> bool {
 }
 
 on_both_engines! {
-    async fn the_first_holder_keeps_it_and_others_wait(engine: Engine) {
+    async fn first_holder_keeps_the_lease(engine: Engine) {
         let (database, clock) = database_with_clock(engine).await;
         let db = &database.db;
         assert!(!is_held(db).await);
-        let fence = take(db, "a").await.expect("nobody has it");
+        let fence = acquire(db, "a").await.expect("the lease is free");
         assert!(is_held(db).await);
         for _ in 0..5 {
-            assert_eq!(take(db, "b").await, None);
+            assert_eq!(acquire(db, "b").await, None);
             clock.advance(LIFE / 2);
-            assert_eq!(take(db, "a").await, Some(fence), "keeping it is not taking it anew");
+            assert_eq!(acquire(db, "a").await, Some(fence), "renewal keeps the fencing token");
         }
     }
 
-    async fn after_its_end_it_is_anybodys_with_a_higher_fence(engine: Engine) {
+    async fn expired_lease_can_be_acquired_with_a_higher_fence(engine: Engine) {
         let (database, clock) = database_with_clock(engine).await;
         let db = &database.db;
-        let first = take(db, "a").await.unwrap();
+        let first = acquire(db, "a").await.unwrap();
         clock.advance(LIFE);
         assert!(!is_held(db).await);
-        let second = take(db, "b").await.expect("it has ended");
+        let second = acquire(db, "b").await.expect("the lease has expired");
         assert!(second > first);
-        assert_eq!(take(db, "a").await, None, "the old holder is too late");
+        assert_eq!(acquire(db, "a").await, None, "the old holder is too late");
         clock.advance(LIFE);
-        assert!(take(db, "a").await.unwrap() > second);
+        assert!(acquire(db, "a").await.unwrap() > second);
     }
 
-    async fn given_back_it_is_free_at_once_with_a_higher_fence(engine: Engine) {
+    async fn released_lease_is_free_immediately_with_a_higher_fence(engine: Engine) {
         let database = database(engine).await;
         let db = &database.db;
-        let first = take(db, "a").await.unwrap();
-        give_back(db, "b").await;
-        assert!(is_held(db).await, "only its holder can give it back");
-        give_back(db, "a").await;
+        let first = acquire(db, "a").await.unwrap();
+        release(db, "b").await;
+        assert!(is_held(db).await, "only the holder can release it");
+        release(db, "a").await;
         assert!(!is_held(db).await);
-        assert!(take(db, "b").await.expect("it is free") > first, "a fence came again");
+        assert!(acquire(db, "b").await.expect("the lease is free") > first, "fencing token reused");
     }
 
-    async fn of_many_who_try_at_once_one_gets_it(engine: Engine) {
+    async fn one_of_many_concurrent_callers_gets_the_lease(engine: Engine) {
         let database = database(engine).await;
         let tries: Vec<_> = (0..30)
             .map(|n| {
                 let db = database.db.clone();
-                task::spawn("holder", async move { take(&db, &format!("holder {n}")).await })
+                task::spawn("holder", async move { acquire(&db, &format!("holder {n}")).await })
             })
             .collect();
         let mut holders = 0;

@@ -1,4 +1,4 @@
-//! Limits hold however many ask at once.
+//! Limits hold under concurrency.
 
 use base::task;
 use model::Resources;
@@ -10,7 +10,7 @@ use testing::{on_both_engines, rows};
 use crate::support::database;
 
 on_both_engines! {
-    async fn of_many_creates_at_once_as_many_succeed_as_the_limit_allows(engine: Engine) {
+    async fn concurrent_creates_never_exceed_the_limit(engine: Engine) {
         let database = database(engine).await;
         let db = &database.db;
         let own = rows::tenant(db, "acme").await.organization_id;
@@ -46,7 +46,7 @@ on_both_engines! {
         assert_eq!(organization::get(&mut read, Scope::All, own).await.unwrap().deployments, 40);
     }
 
-    async fn a_cluster_is_not_deleted_under_a_deployment_that_comes_at_the_same_time(engine: Engine) {
+    async fn cluster_deletion_and_concurrent_deployment_exclude_each_other(engine: Engine) {
         let database = database(engine).await;
         let db = &database.db;
         let own = rows::tenant(db, "acme").await.organization_id;

@@ -1,4 +1,4 @@
-//! Lists grow their statement by what is asked for: every filter, alone and with all the others.
+//! Lists build their statement from the filters: each filter alone and in all combinations.
 
 use model::event::Actor;
 use model::{DeploymentId, OrganizationId, Resources, Time};
@@ -7,21 +7,21 @@ use testing::{on_both_engines, rows};
 
 use crate::support::database;
 
-/// Both scopes, and every way to ask for a part.
-fn asked(own: OrganizationId) -> Vec<(Scope, Page)> {
+/// Both scopes with every kind of page.
+fn scopes_and_pages(own: OrganizationId) -> Vec<(Scope, Page)> {
     let after = Some("0".repeat(20));
     let pages = [Page::first(10), Page { after, limit: 10, skip: 0 }];
     let scopes = [Scope::All, Scope::Organization(own)];
     scopes.into_iter().flat_map(|scope| pages.clone().map(|page| (scope, page))).collect()
 }
 
-/// The value where the mask has that bit.
-fn given<T>(mask: u32, bit: u32, value: T) -> Option<T> {
+/// The value if the bit is set in the mask.
+fn if_set<T>(mask: u32, bit: u32, value: T) -> Option<T> {
     (mask & (1 << bit) != 0).then_some(value)
 }
 
 on_both_engines! {
-    async fn one_row_that_can_not_be_read_does_not_spoil_a_list(engine: Engine) {
+    async fn unreadable_row_does_not_hide_the_others(engine: Engine) {
         let database = database(engine).await;
         let db = &database.db;
         let own = rows::tenant(db, "acme").await.organization_id;
@@ -51,18 +51,18 @@ on_both_engines! {
         let found = deployment::list(read, Scope::All, &deployment::Filter::default(), &page).await;
         let found: Vec<_> = found.unwrap().into_iter().map(|one| one.id).collect();
         assert!(found.contains(&deployments[1].id) && !found.contains(&deployments[0].id));
-        let placed = deployment::placing::all(read, &page).await.unwrap();
+        let placed = deployment::placement::list(read, &page).await.unwrap();
         assert!(placed.iter().any(|(one, _)| one.id == deployments[1].id));
         let found = instance::list(read, Scope::All, &instance::Filter::default(), &page).await.unwrap();
         assert_eq!(found.iter().map(|one| one.id).collect::<Vec<_>>(), [instances[1].id]);
-        // Who asks for just that one is told that it is broken, not that it is not there.
-        let broken = |outcome: store::Error| matches!(outcome, store::Error::Broken(_));
+        // Reading just that row reports that it is broken, not that it is missing.
+        let broken = |outcome: store::Error| matches!(outcome, store::Error::Database(_));
         assert!(broken(cluster::get(read, Scope::All, clusters[0].id).await.unwrap_err()));
         assert!(broken(deployment::get(read, Scope::All, deployments[0].id).await.unwrap_err()));
         assert!(broken(instance::get(read, Scope::All, instances[0].id).await.unwrap_err()));
     }
 
-    async fn clusters_by_every_filter(engine: Engine) {
+    async fn clusters_match_every_filter_combination(engine: Engine) {
         let database = database(engine).await;
         let db = &database.db;
         let own = rows::tenant(db, "acme").await.organization_id;
@@ -70,11 +70,11 @@ on_both_engines! {
         let mut read = db.read().await.unwrap();
         for mask in 0..8 {
             let filter = cluster::Filter {
-                status: given(mask, 0, made.status),
-                name: given(mask, 1, made.name.clone()),
+                status: if_set(mask, 0, made.status),
+                name: if_set(mask, 1, made.name.clone()),
                 only_own: mask & 4 != 0,
             };
-            for (scope, page) in asked(own) {
+            for (scope, page) in scopes_and_pages(own) {
                 let found = cluster::list(&mut read, scope, &filter, &page).await.unwrap();
                 assert_eq!(found, std::slice::from_ref(&made), "{filter:?} {scope:?} {page:?}");
                 assert_eq!(cluster::count(&mut read, scope, &filter).await.unwrap(), 1);
@@ -82,7 +82,7 @@ on_both_engines! {
         }
     }
 
-    async fn deployments_by_every_filter(engine: Engine) {
+    async fn deployments_match_every_filter_combination(engine: Engine) {
         let database = database(engine).await;
         let db = &database.db;
         let own = rows::tenant(db, "acme").await.organization_id;
@@ -92,13 +92,13 @@ on_both_engines! {
         let mut read = db.read().await.unwrap();
         for mask in 0..16 {
             let filter = deployment::Filter {
-                id: given(mask, 0, made.id),
-                name: given(mask, 1, made.name.clone()),
-                cluster: given(mask, 2, on.id),
-                status: given(mask, 3, made.status),
+                id: if_set(mask, 0, made.id),
+                name: if_set(mask, 1, made.name.clone()),
+                cluster: if_set(mask, 2, on.id),
+                status: if_set(mask, 3, made.status),
                 with_instances: false,
             };
-            for (scope, page) in asked(own) {
+            for (scope, page) in scopes_and_pages(own) {
                 let found = deployment::list(&mut read, scope, &filter, &page).await.unwrap();
                 assert_eq!(found, std::slice::from_ref(&made), "{filter:?} {scope:?} {page:?}");
                 assert_eq!(deployment::count(&mut read, scope, &filter).await.unwrap(), 1);
@@ -106,20 +106,20 @@ on_both_engines! {
         }
     }
 
-    async fn events_by_every_filter(engine: Engine) {
+    async fn events_match_every_filter_combination(engine: Engine) {
         let database = database(engine).await;
         let db = &database.db;
         let own = rows::tenant(db, "acme").await.organization_id;
-        db.settle_events().await.unwrap();
+        db.number_events().await.unwrap();
         let mut read = db.read().await.unwrap();
         for mask in 0..16 {
             let filter = event::Filter {
-                kind: given(mask, 0, "organization".to_owned()),
-                subject: given(mask, 1, own.to_string()),
-                change: given(mask, 2, "organization.created".to_owned()),
-                since: given(mask, 3, Time(0)),
+                kind: if_set(mask, 0, "organization".to_owned()),
+                subject: if_set(mask, 1, own.to_string()),
+                change: if_set(mask, 2, "organization.created".to_owned()),
+                since: if_set(mask, 3, Time(0)),
             };
-            for (scope, _) in asked(own) {
+            for (scope, _) in scopes_and_pages(own) {
                 let found = event::list(&mut read, scope, &filter, 0, 10).await.unwrap();
                 assert_eq!(found.first().unwrap().change, "organization.created", "{filter:?}");
                 assert_eq!(found.len(), if mask.trailing_zeros() >= 3 { 2 } else { 1 }, "{filter:?}");
@@ -127,7 +127,7 @@ on_both_engines! {
         }
     }
 
-    async fn a_filter_that_nothing_matches_finds_nothing(engine: Engine) {
+    async fn filter_without_matches_returns_nothing(engine: Engine) {
         let database = database(engine).await;
         let db = &database.db;
         let own = rows::tenant(db, "acme").await.organization_id;
@@ -150,24 +150,24 @@ on_both_engines! {
         }
     }
 
-    async fn members_and_invites_in_parts(engine: Engine) {
+    async fn members_and_invites_are_paged(engine: Engine) {
         let database = database(engine).await;
         let db = &database.db;
         let owner = rows::tenant(db, "acme").await;
         let own = owner.organization_id;
         let mut tx = db.begin(Actor::User(owner.id)).await.unwrap();
         let invite =
-            invite::create(&mut tx, own, owner.id, "code", model::invite::DEFAULT_LIFE).await.unwrap();
+            invite::create(&mut tx, own, owner.id, "code", model::invite::DEFAULT_LIFETIME).await.unwrap();
         tx.commit().await.unwrap();
         let mut read = db.read().await.unwrap();
-        for (scope, page) in asked(own) {
+        for (scope, page) in scopes_and_pages(own) {
             assert_eq!(user::list(&mut read, scope, &page).await.unwrap(), std::slice::from_ref(&owner));
             assert_eq!(invite::list(&mut read, scope, &page).await.unwrap(), std::slice::from_ref(&invite));
             assert_eq!(organization::list(&mut read, scope, &page).await.unwrap()[0].id, own);
         }
     }
 
-    async fn parts_of_a_list_meet_without_gap_or_overlap(engine: Engine) {
+    async fn pages_have_no_gaps_or_overlaps(engine: Engine) {
         let database = database(engine).await;
         let db = &database.db;
         let mut made = Vec::new();

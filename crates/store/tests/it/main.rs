@@ -1,12 +1,11 @@
-//! The store, on both engines: statements, transactions, the log, the queue, capacity, tenancy.
+//! Tests of the store on both engines.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
+mod cancelled_wait;
 mod capacity;
 mod event;
-mod finding;
 mod follower;
-mod giving_up;
 mod group_commit;
 mod lease;
 mod limit;
@@ -15,6 +14,7 @@ mod migration;
 mod pool;
 mod scope;
 mod search;
+mod search_index;
 mod signal;
 mod statement;
 mod status;

@@ -1,4 +1,4 @@
-//! The schema's history: an empty database, one that is up to date, many replicas, the future.
+//! Migrations: an empty database, an up-to-date one, concurrent starts, a newer schema.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use testing::{Engine, on_both_engines, rows};
 
 use crate::support::{commit_note, database, notes, open, texts};
 
-/// All that there are.
+/// All migrations.
 const MIGRATIONS: [&str; 8] = [
     "0001_foundation",
     "0002_instance",
@@ -22,13 +22,13 @@ const MIGRATIONS: [&str; 8] = [
 ];
 
 on_both_engines! {
-    async fn an_empty_database_is_brought_up_to_date(engine: Engine) {
+    async fn empty_database_is_migrated(engine: Engine) {
         let database = database(engine).await;
         assert_eq!(applied(&database.db).await, MIGRATIONS);
         rows::tenant(&database.db, "acme").await;
     }
 
-    async fn opening_again_changes_nothing(engine: Engine) {
+    async fn reopening_changes_nothing(engine: Engine) {
         let database = database(engine).await;
         commit_note(&database.db, "stays").await.unwrap();
         let again = database.replica(Arc::new(SystemClock)).await;
@@ -36,7 +36,7 @@ on_both_engines! {
         assert_eq!(notes(&again).await, ["stays"]);
     }
 
-    async fn eight_replicas_open_an_empty_database_at_once(engine: Engine) {
+    async fn eight_servers_migrate_an_empty_database_concurrently(engine: Engine) {
         let database = database(engine).await;
         let folder = tempfile::tempdir().unwrap();
         let url = match engine {
@@ -62,7 +62,7 @@ on_both_engines! {
         assert_eq!(notes(&open(&url).await.unwrap()).await.len(), 8);
     }
 
-    async fn a_database_of_a_newer_version_is_left_alone(engine: Engine) {
+    async fn database_of_a_newer_version_is_refused(engine: Engine) {
         let database = database(engine).await;
         let mut tx = database.db.begin(Actor::Server).await.unwrap();
         let newer = "INSERT INTO migration (name, applied_at) VALUES ('9999_future', 0)";
@@ -75,16 +75,16 @@ on_both_engines! {
 }
 
 #[tokio::test]
-async fn a_url_that_makes_no_sense_is_named() {
+async fn invalid_url_is_reported() {
     for url in ["postgres://host:port/x", "nonsense"] {
         let error = open(url).await.err().expect("it is refused").to_string();
-        assert!(error.contains("the URL can't be read"), "{error}");
+        assert!(error.contains("invalid database URL"), "{error}");
     }
 }
 
 #[tokio::test]
-async fn a_database_that_does_not_answer_is_said_to_be_unavailable() {
-    let error = open("postgres://nobody@127.0.0.1:1/x").await.err().expect("nobody is there");
+async fn unreachable_database_is_unavailable() {
+    let error = open("postgres://nobody@127.0.0.1:1/x").await.err().expect("nothing listens there");
     assert!(matches!(error, store::Error::Unavailable(_)), "{error}");
 }
 
@@ -99,7 +99,7 @@ pub(crate) async fn raw(url: &str) -> tokio_postgres::Client {
 }
 
 #[tokio::test]
-async fn servers_of_the_release_before_write_operation_state_through_views() {
+async fn previous_release_writes_operation_state_through_views() {
     let database = database(Engine::Postgres).await;
     let old = raw(&database.url()).await;
     for sql in [

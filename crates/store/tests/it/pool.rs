@@ -1,4 +1,4 @@
-//! Pools: what they remember, and that no number of servers grows twice or removes what is in use.
+//! Pools: their persisted state; concurrent servers neither grow twice nor remove clusters in use.
 
 use base::task;
 use model::cluster::{Cluster, Reason, Status};
@@ -6,10 +6,10 @@ use model::deployment::Deployment;
 use model::event::Actor;
 use model::scaling::{Host, Pool};
 use model::{ClusterId, OrganizationId, Resources, Time};
-use store::deployment::{Filter, placing, reserving};
+use store::deployment::{Filter, placement, reserving};
 use store::pool::{self, State};
 use store::{Db, Page, Scope, cluster, deployment, event};
-use testing::{check_books, on_both_engines, pools, rows};
+use testing::{check_ledgers, on_both_engines, pools, rows};
 
 use crate::support::database;
 
@@ -56,7 +56,7 @@ async fn status(db: &Db, id: ClusterId) -> Status {
 async fn place(db: &Db, what: &Deployment, on: &Cluster) -> store::Result<()> {
     let mut tx = db.begin(ME).await?;
     cluster::lock(&mut tx, on.id).await?;
-    placing::place(&mut tx, what.id, &[(0, rows::only_node(on))], &["east".into()]).await?;
+    placement::place(&mut tx, what.id, &[(0, rows::only_node(on))], &["east".into()]).await?;
     tx.commit().await
 }
 
@@ -65,8 +65,8 @@ async fn waiting(db: &Db, owner: OrganizationId) -> Deployment {
     rows::deployment(db, owner, &new).await
 }
 
-async fn told(db: &Db) -> Vec<String> {
-    db.settle_events().await.unwrap();
+async fn events(db: &Db) -> Vec<String> {
+    db.number_events().await.unwrap();
     let filter = event::Filter { kind: Some("pool".into()), ..Default::default() };
     let mut read = db.read().await.unwrap();
     let events = event::list(&mut read, Scope::All, &filter, 0, 1000).await.unwrap();
@@ -74,26 +74,26 @@ async fn told(db: &Db) -> Vec<String> {
 }
 
 on_both_engines! {
-    async fn what_is_remembered_is_what_was_written(engine: Engine) {
+    async fn pool_state_is_read_as_written(engine: Engine) {
         let database = database(engine).await;
         let db = &database.db;
         let first = state(db).await;
         assert_eq!((first.generation, first.made), (0, 0));
         let mut next = State { look_again: Some(Time(7)), reason: "So.".into(), ..first.clone() };
-        next.memory.wish = Some(model::scaling::Wish::Slack);
+        next.memory.wish = Some(model::scaling::ScaleUpCause::Slack);
         next.memory.wish_since = Some(Time(3));
         next.idle.insert(ClusterId(model::Xid::new(1, [0; 5], 1)), Time(5));
         let mut tx = db.begin(ME).await.unwrap();
         pool::set(&mut tx, &next).await.unwrap();
         tx.commit().await.unwrap();
         assert_eq!(state(db).await, State { generation: 1, ..next });
-        // Who decided from what was before is refused, and nothing of it is.
+        // A decision from an older state is refused as a whole.
         let late = grow(db, &first).await;
         assert!(matches!(late, Err(store::Error::Conflict(_))), "{late:?}");
-        assert!(told(db).await.is_empty());
+        assert!(events(db).await.is_empty());
     }
 
-    async fn of_many_who_grow_at_once_one_does(engine: Engine) {
+    async fn one_of_many_concurrent_servers_grows_the_pool(engine: Engine) {
         let database = database(engine).await;
         let other = database.replica(std::sync::Arc::new(base::SystemClock)).await;
         for round in 1..=5 {
@@ -115,10 +115,10 @@ on_both_engines! {
             assert_eq!(names, (1..=round).map(|n| format!("east-{n}")).collect::<Vec<_>>());
             assert!(clusters.iter().all(|one| one.organization_id.is_none()));
         }
-        assert_eq!(told(&database.db).await, ["pool.grown"; 5]);
+        assert_eq!(events(&database.db).await, ["pool.grown"; 5]);
     }
 
-    async fn only_an_empty_cluster_goes(engine: Engine) {
+    async fn only_empty_clusters_are_removed(engine: Engine) {
         let database = database(engine).await;
         let db = &database.db;
         let owner = rows::tenant(db, "acme").await.organization_id;
@@ -130,20 +130,20 @@ on_both_engines! {
         assert_eq!(status(db, cluster.id).await, Status::Ready);
         let mut tx = db.begin(ME).await.unwrap();
         deployment::request_delete(&mut tx, Scope::All, used.id).await.unwrap();
-        cluster::take(&mut tx, cluster.id, &Resources::from([("cpu", 1)])).await.unwrap();
+        cluster::reserve(&mut tx, cluster.id, &Resources::from([("cpu", 1)])).await.unwrap();
         tx.commit().await.unwrap();
         let refused = shrink(db, &state(db).await, cluster.id).await;
-        assert!(matches!(refused, Err(store::Error::Conflict(_))), "something is taken by hand");
+        assert!(matches!(refused, Err(store::Error::Conflict(_))), "capacity is reserved manually");
         let mut tx = db.begin(ME).await.unwrap();
-        cluster::give_back(&mut tx, cluster.id, &Resources::from([("cpu", 1)])).await.unwrap();
+        cluster::release(&mut tx, cluster.id, &Resources::from([("cpu", 1)])).await.unwrap();
         tx.commit().await.unwrap();
         shrink(db, &state(db).await, cluster.id).await.unwrap();
         assert_eq!(status(db, cluster.id).await, Status::Deprovisioning);
-        assert_eq!(told(db).await, ["pool.grown", "pool.shrunk"]);
-        check_books(db).await;
+        assert_eq!(events(db).await, ["pool.grown", "pool.shrunk"]);
+        check_ledgers(db).await;
     }
 
-    async fn what_comes_while_a_cluster_goes_is_never_on_it(engine: Engine) {
+    async fn deployment_is_never_placed_on_a_cluster_being_removed(engine: Engine) {
         let database = database(engine).await;
         let db = &database.db;
         let other = database.replica(std::sync::Arc::new(base::SystemClock)).await;
@@ -156,11 +156,11 @@ on_both_engines! {
             assert!(gone.is_ok() != placed.is_ok(), "{gone:?} {placed:?}");
             let left = status(db, cluster.id).await;
             assert_eq!(left == Status::Ready, placed.is_ok(), "{left}");
-            check_books(db).await;
+            check_ledgers(db).await;
         }
     }
 
-    async fn room_is_held_for_nobody_until_its_cluster_goes(engine: Engine) {
+    async fn reservations_are_held_until_the_cluster_is_removed(engine: Engine) {
         let database = database(engine).await;
         let db = &database.db;
         rows::tenant(db, "acme").await;
@@ -178,7 +178,7 @@ on_both_engines! {
             tx.commit().await.unwrap();
             reserving::of_pool(&mut db.read().await.unwrap(), "east").await.unwrap()
         };
-        assert!(reserve(3).await.is_empty(), "there is no platform that could own it");
+        assert!(reserve(3).await.is_empty(), "no platform organization can own it");
         rows::platform(db).await;
         let held = reserve(3).await;
         assert_eq!(held.len(), 3);
@@ -187,7 +187,7 @@ on_both_engines! {
             let one = deployment::get(&mut db.read().await.unwrap(), Scope::All, one.id).await;
             place(db, &one.unwrap(), &cluster).await.unwrap();
         }
-        assert_eq!(reserve(3).await.len(), 3, "once is enough");
+        assert_eq!(reserve(3).await.len(), 3, "reservations are not duplicated");
         assert_eq!(reserve(2).await.len(), 2);
         let page = Page::first(100);
         let mut read = db.read().await.unwrap();
@@ -195,8 +195,8 @@ on_both_engines! {
         assert_eq!(shown.unwrap(), []);
         assert_eq!(deployment::queue(&mut read, Scope::All, None, 100).await.unwrap(), []);
         drop(read);
-        check_books(db).await;
-        // Who asks for its end by hand does not see what is held, and need not.
+        check_ledgers(db).await;
+        // A manual deletion ignores reservations.
         let mut tx = db.begin(ME).await.unwrap();
         cluster::request_delete(&mut tx, &cluster, false).await.unwrap();
         drop(tx);
@@ -205,6 +205,6 @@ on_both_engines! {
         assert_eq!(status(db, cluster.id).await, Status::Deprovisioning);
         let held = reserving::of_pool(&mut db.read().await.unwrap(), "east").await.unwrap();
         assert_eq!(held, []);
-        check_books(db).await;
+        check_ledgers(db).await;
     }
 }

@@ -1,9 +1,9 @@
-//! Tenancy: with one organization's scope, another's things do not exist.
+//! Tenancy: in the scope of one organization, subjects of others don't exist.
 
 use model::cluster::Cluster;
 use model::deployment::Deployment;
 use model::event::Actor;
-use model::invite::{DEFAULT_LIFE, Invite};
+use model::invite::{DEFAULT_LIFETIME, Invite};
 use model::user::User;
 use model::{OrganizationId, Resources};
 use store::{Db, Error, Page, Scope, cluster, deployment, event, invite, organization, user};
@@ -11,7 +11,7 @@ use testing::{on_both_engines, rows};
 
 use crate::support::database;
 
-/// All that one organization has.
+/// The subjects of one organization.
 struct Tenant {
     owner: User,
     cluster: Cluster,
@@ -27,7 +27,7 @@ impl Tenant {
         let new = rows::new_deployment(Some(cluster.id), None, Resources::default(), 0);
         let deployment = rows::deployment(db, organization, &new).await;
         let mut tx = db.begin(Actor::User(owner.id)).await.unwrap();
-        let invite = invite::create(&mut tx, organization, owner.id, name, DEFAULT_LIFE).await;
+        let invite = invite::create(&mut tx, organization, owner.id, name, DEFAULT_LIFETIME).await;
         tx.commit().await.unwrap();
         Self { owner, cluster, deployment, invite: invite.unwrap() }
     }
@@ -50,7 +50,7 @@ fn is_not_found<T>(outcome: &store::Result<T>) -> bool {
 }
 
 on_both_engines! {
-    async fn one_finds_ones_own(engine: Engine) {
+    async fn own_subjects_are_found(engine: Engine) {
         let database = database(engine).await;
         let mut read = database.db.read().await.unwrap();
         for tenant in tenants(&database.db).await {
@@ -68,7 +68,7 @@ on_both_engines! {
         }
     }
 
-    async fn what_belongs_to_another_does_not_exist(engine: Engine) {
+    async fn subjects_of_others_are_not_found(engine: Engine) {
         let database = database(engine).await;
         let [one, other] = tenants(&database.db).await;
         let (scope, mut read) = (one.scope(), database.db.read().await.unwrap());
@@ -80,11 +80,11 @@ on_both_engines! {
         assert!(is_not_found(&deployment::get(&mut read, scope, other.deployment.id).await));
     }
 
-    async fn what_belongs_to_another_is_in_no_list_and_no_count(engine: Engine) {
+    async fn subjects_of_others_are_not_listed_or_counted(engine: Engine) {
         let database = database(engine).await;
         let [one, _other] = tenants(&database.db).await;
         let shared = rows::cluster(&database.db, None, Resources::from([("cpu", 1)])).await;
-        database.db.settle_events().await.unwrap();
+        database.db.number_events().await.unwrap();
         let (scope, page) = (one.scope(), Page::first(100));
         let mut read = database.db.read().await.unwrap();
         let organizations = organization::list(&mut read, scope, &page).await.unwrap();
@@ -110,10 +110,10 @@ on_both_engines! {
         assert!(log.iter().all(|event| event.organization_id == Some(one.organization())));
     }
 
-    async fn naming_anothers_thing_in_a_filter_finds_nothing(engine: Engine) {
+    async fn filter_by_an_id_of_others_finds_nothing(engine: Engine) {
         let database = database(engine).await;
         let [one, other] = tenants(&database.db).await;
-        database.db.settle_events().await.unwrap();
+        database.db.number_events().await.unwrap();
         let (scope, page) = (one.scope(), Page::first(100));
         let mut read = database.db.read().await.unwrap();
         for filter in [
@@ -128,7 +128,7 @@ on_both_engines! {
         assert_eq!(event::list(&mut read, scope, &filter, 0, 100).await.unwrap(), []);
     }
 
-    async fn what_belongs_to_another_can_not_be_changed(engine: Engine) {
+    async fn subjects_of_others_can_not_be_changed(engine: Engine) {
         let database = database(engine).await;
         let [one, other] = tenants(&database.db).await;
         let scope = one.scope();
@@ -136,16 +136,16 @@ on_both_engines! {
         let change = user::Change::default();
         assert!(is_not_found(&user::set(&mut tx, scope, other.owner.id, &change).await));
         assert!(is_not_found(&user::delete(&mut tx, scope, other.owner.id).await));
-        assert!(is_not_found(&invite::reopen(&mut tx, scope, other.invite.id, DEFAULT_LIFE).await));
+        assert!(is_not_found(&invite::reopen(&mut tx, scope, other.invite.id, DEFAULT_LIFETIME).await));
         assert!(is_not_found(&invite::revoke(&mut tx, scope, other.invite.id).await));
         assert!(is_not_found(&deployment::request_delete(&mut tx, scope, other.deployment.id).await));
         let on = Some(other.cluster.id);
         let new = rows::new_deployment(on, None, Resources::default(), 0);
         let made = deployment::create(&mut tx, one.organization(), &new, rows::LIMITS).await;
-        assert!(is_not_found(&made), "a deployment on another's cluster");
+        assert!(is_not_found(&made), "deployment on the cluster of another organization");
     }
 
-    async fn a_shared_cluster_is_seen_by_all_and_changed_by_none(engine: Engine) {
+    async fn shared_cluster_is_visible_to_all_and_read_only(engine: Engine) {
         let database = database(engine).await;
         let shared = rows::cluster(&database.db, None, Resources::from([("cpu", 1)])).await;
         for tenant in tenants(&database.db).await {

@@ -1,40 +1,40 @@
-//! Searches of instances: both engines find what the model says, and nothing beyond the scope.
+//! Search in instances: both engines find what the model says, and nothing beyond the scope.
 
 use model::OrganizationId;
 use model::event::Actor;
 use model::instance::{Billing, Charge, Detail, Instance, NewInstance, Reason, Status};
-use model::reason::Coded as _;
+use model::reason::StatusReason as _;
 use model::search::{Direction, Expr, Op};
 use store::instance::search::{Search, count, list};
-use store::{Db, Scope, account, instance};
-use testing::{Dice, on_both_engines, rows};
+use store::{Db, Scope, instance, quota_usage};
+use testing::{Rng, on_both_engines, rows};
 
 use crate::support::database;
 
-/// Texts with everything that means something to SQL, to patterns, or to neither.
+/// Texts with characters that are special in SQL or in patterns.
 const TEXTS: [&str; 12] =
     ["a", "A", "ab", "aB", "a%b", "a_b", "a\\b", "a'b", "a\"; --", "b", "", "%"];
-/// Patterns over them.
+/// Patterns for them.
 const PATTERNS: [&str; 13] =
     ["%", "_", "a%", "A%", "%b", "a_b", "a\\%b", "a\\_b", "a\\\\b", "\\", "a\\", "%'%", "a$1?"];
 const COLUMNS: [&str; 7] =
     ["region", "name", "cloud_provider", "status", "owner", "cluster_id", "instance_type"];
 
 on_both_engines! {
-    async fn both_engines_find_what_the_model_says(engine: Engine) {
+    async fn results_equal_the_model_on_both_engines(engine: Engine) {
         let database = database(engine).await;
-        let (db, mut dice) = (&database.db, Dice::roll());
+        let (db, mut rng) = (&database.db, Rng::from_env());
         let own = rows::tenant(db, "acme").await.organization_id;
         let other = rows::tenant(db, "other").await.organization_id;
         let mut mine = Vec::new();
         for n in 0..24 {
-            mine.push(made(db, own, "kafka", &mut dice, n).await);
-            made(db, other, "kafka", &mut dice, n).await;
-            made(db, own, "dinosaur", &mut dice, n).await;
+            mine.push(made(db, own, "kafka", &mut rng, n).await);
+            made(db, other, "kafka", &mut rng, n).await;
+            made(db, own, "dinosaur", &mut rng, n).await;
         }
         mine.sort_by(|a, b| a.name.cmp(&b.name));
         for _ in 0..400 {
-            let expr = expr(&mut dice, 3);
+            let expr = expr(&mut rng, 3);
             let found = all(db, own, Some(&expr), &[]).await;
             let expected: Vec<_> =
                 mine.iter().filter(|one| expr.matches(&|name| column(one, name))).collect();
@@ -42,13 +42,13 @@ on_both_engines! {
         }
     }
 
-    async fn what_is_found_has_the_order_that_is_asked_for(engine: Engine) {
+    async fn results_have_the_requested_order(engine: Engine) {
         let database = database(engine).await;
-        let (db, mut dice) = (&database.db, Dice::roll());
+        let (db, mut rng) = (&database.db, Rng::from_env());
         let own = rows::tenant(db, "acme").await.organization_id;
         let mut mine = Vec::new();
         for n in 0..24 {
-            mine.push(made(db, own, "kafka", &mut dice, n).await);
+            mine.push(made(db, own, "kafka", &mut rng, n).await);
         }
         for name in ["region", "name", "cloud_provider", "status", "owner", "instance_type"] {
             mine.sort_by(|a, b| (column(a, name), a.id).cmp(&(column(b, name), b.id)));
@@ -68,14 +68,14 @@ on_both_engines! {
         assert!(list(&mut db.read().await.unwrap(), &search, 1, 0).await.is_err());
     }
 
-    async fn a_promotion_moves_the_charge_or_nothing(engine: Engine) {
+    async fn promotion_moves_the_charge_or_changes_nothing(engine: Engine) {
         let database = database(engine).await;
-        let (db, mut dice) = (&database.db, Dice::roll());
+        let (db, mut rng) = (&database.db, Rng::from_env());
         let own = rows::tenant(db, "acme").await.organization_id;
-        let id = made(db, own, "kafka", &mut dice, 0).await.id;
+        let id = made(db, own, "kafka", &mut rng, 0).await.id;
         for (limit, expected) in [(0, "eval"), (1, "standard")] {
             let mut tx = db.begin(Actor::Server).await.unwrap();
-            let mut found = instance::take(&mut tx, Scope::All, id).await.unwrap();
+            let mut found = instance::lock(&mut tx, Scope::All, id).await.unwrap();
             let billing = Billing { desired: "standard".into(), ..Billing::default() };
             let charge = Charge { holder: "organization/x".into(), account: "standard".into(), units: 1 };
             let done = instance::promotion::promote(&mut tx, &mut found, billing, charge, Some(limit)).await;
@@ -85,19 +85,19 @@ on_both_engines! {
                 Err(other) => panic!("{other}"),
             }
             let mut read = db.read().await.unwrap();
-            let of = account::of(&mut read, "organization/x").await.unwrap();
+            let of = quota_usage::usage(&mut read, "organization/x").await.unwrap();
             assert_eq!(of, [("kafka".to_owned(), expected.to_owned(), 1)]);
         }
     }
 }
 
-/// An instance that stands for any.
+/// An instance for other tests.
 pub(crate) async fn instance(db: &Db, own: OrganizationId, name: &str) -> Instance {
-    made(db, own, name, &mut Dice::roll(), 1).await
+    made(db, own, name, &mut Rng::from_env(), 1).await
 }
 
-async fn made(db: &Db, own: OrganizationId, kind: &str, dice: &mut Dice, n: usize) -> Instance {
-    let mut text = || (*dice.pick(&TEXTS).unwrap()).to_owned();
+async fn made(db: &Db, own: OrganizationId, kind: &str, rng: &mut Rng, n: usize) -> Instance {
+    let mut text = || (*rng.pick(&TEXTS).unwrap()).to_owned();
     let charge = Charge { holder: "organization/x".into(), account: "eval".into(), units: 1 };
     let new = NewInstance {
         kind: kind.into(),
@@ -132,32 +132,32 @@ async fn made(db: &Db, own: OrganizationId, kind: &str, dice: &mut Dice, n: usiz
     made
 }
 
-fn expr(dice: &mut Dice, depth: u32) -> Expr {
-    let column = (*dice.pick(&COLUMNS).unwrap()).to_owned();
-    let parts = |dice: &mut Dice| {
-        let n = 2 + dice.below(2);
-        (0..n).map(|_| expr(dice, depth - 1)).collect::<Vec<_>>()
+fn expr(rng: &mut Rng, depth: u32) -> Expr {
+    let column = (*rng.pick(&COLUMNS).unwrap()).to_owned();
+    let parts = |rng: &mut Rng| {
+        let n = 2 + rng.below(2);
+        (0..n).map(|_| expr(rng, depth - 1)).collect::<Vec<_>>()
     };
-    match dice.below(if depth == 0 { 3 } else { 6 }) {
+    match rng.below(if depth == 0 { 3 } else { 6 }) {
         0 => {
-            let values = (0..=dice.below(3)).map(|_| value(dice, &TEXTS)).collect();
-            Expr::In { column, not: dice.one_in(2), values }
+            let values = (0..=rng.below(3)).map(|_| value(rng, &TEXTS)).collect();
+            Expr::In { column, not: rng.one_in(2), values }
         }
         1 => {
-            let op = *dice.pick(&[Op::Like, Op::ILike]).unwrap();
-            Expr::Compare { column, op, value: value(dice, &PATTERNS) }
+            let op = *rng.pick(&[Op::Like, Op::ILike]).unwrap();
+            Expr::Compare { column, op, value: value(rng, &PATTERNS) }
         }
         2 => {
-            let op = *dice.pick(&[Op::Eq, Op::Ne]).unwrap();
-            Expr::Compare { column, op, value: value(dice, &TEXTS) }
+            let op = *rng.pick(&[Op::Eq, Op::Ne]).unwrap();
+            Expr::Compare { column, op, value: value(rng, &TEXTS) }
         }
-        3 | 4 => Expr::Or(parts(dice)),
-        _ => Expr::And(parts(dice)),
+        3 | 4 => Expr::Or(parts(rng)),
+        _ => Expr::And(parts(rng)),
     }
 }
 
-fn value(dice: &mut Dice, of: &[&str]) -> String {
-    if dice.one_in(8) { "failed".to_owned() } else { (*dice.pick(of).unwrap()).to_owned() }
+fn value(rng: &mut Rng, of: &[&str]) -> String {
+    if rng.one_in(8) { "failed".to_owned() } else { (*rng.pick(of).unwrap()).to_owned() }
 }
 
 fn column<'a>(of: &'a Instance, name: &str) -> Option<&'a str> {
@@ -172,7 +172,7 @@ fn column<'a>(of: &'a Instance, name: &str) -> Option<&'a str> {
     }
 }
 
-/// What is found, page by page.
+/// All results, page by page.
 async fn all(
     db: &Db,
     own: OrganizationId,

@@ -24,7 +24,7 @@ on_both_engines! {
     }
 }
 
-/// How many parameters each statement has, or why it can't be prepared.
+/// The number of parameters of each statement, or why it can't be prepared.
 type Prepared = Vec<Result<usize, String>>;
 
 fn prepare_on_sqlite(url: &str, statements: &[Statement]) -> Prepared {
@@ -47,7 +47,7 @@ async fn prepare_on_postgres(url: &str, statements: &[Statement]) -> Prepared {
     prepared
 }
 
-/// How many parameters a statement names; they must be numbered without a gap.
+/// The number of parameters in a statement; they must be numbered without a gap.
 fn numbers_in(sql: &str) -> usize {
     let numbers: BTreeSet<usize> = sql
         .split('$')
@@ -55,7 +55,7 @@ fn numbers_in(sql: &str) -> usize {
         .map(|rest| rest.chars().take_while(char::is_ascii_digit).collect::<String>())
         .map(|digits| digits.parse().expect("a number after $"))
         .collect();
-    assert!(numbers.iter().copied().eq(1..=numbers.len()), "a gap in {sql}");
+    assert!(numbers.iter().copied().eq(1..=numbers.len()), "gap in {sql}");
     numbers.len()
 }
 
@@ -64,7 +64,7 @@ struct Statement {
     sql: String,
 }
 
-/// All statements of the crate: as many as there are `sql!(`, and those that `subject` puts together.
+/// All statements of the crate: one per `sql!(`, and the generated ones of `subject`.
 fn statements() -> Vec<Statement> {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut statements = Vec::new();
@@ -72,7 +72,7 @@ fn statements() -> Vec<Statement> {
         let text = std::fs::read_to_string(&file).unwrap();
         let columns = columns_of(&file, &text);
         let found = text.match_indices("sql!(").map(|(at, start)| {
-            let sql = put_together(&text[at + start.len()..], columns.as_deref());
+            let sql = assemble(&text[at + start.len()..], columns.as_deref());
             Statement { file: file.display().to_string(), sql }
         });
         statements.extend(found);
@@ -96,7 +96,7 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// What `columns!()` means in a file: its own macro, its `row!`, or that of the module above.
+/// The meaning of `columns!()` in a file: its own macro, its `row!`, or that of the parent module.
 fn columns_of(file: &Path, text: &str) -> Option<String> {
     if let Some((_, rest)) = text.split_once("\nrow! {") {
         let columns = rest.split_once(':')?.1.split_once(';')?.0;
@@ -115,7 +115,7 @@ fn columns_of(file: &Path, text: &str) -> Option<String> {
 }
 
 /// The text of one statement: string literals and `columns!()`, up to the closing bracket.
-fn put_together(mut rest: &str, columns: Option<&str>) -> String {
+fn assemble(mut rest: &str, columns: Option<&str>) -> String {
     let mut sql = String::new();
     loop {
         rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c == ',');
@@ -129,13 +129,13 @@ fn put_together(mut rest: &str, columns: Option<&str>) -> String {
             sql.push_str(columns.expect("a macro of that name"));
             rest = after;
         } else {
-            assert!(rest.starts_with(')'), "this is neither text nor columns: {rest:.40}");
+            assert!(rest.starts_with(')'), "neither text nor columns: {rest:.40}");
             return sql;
         }
     }
 }
 
-/// A string literal after its opening quote, and what follows it.
+/// A string literal after its opening quote, and the rest.
 fn literal(source: &str) -> (String, &str) {
     let mut text = String::new();
     let mut chars = source.char_indices().peekable();
@@ -149,5 +149,5 @@ fn literal(source: &str) -> (String, &str) {
             c => text.push(c),
         }
     }
-    panic!("a literal without an end");
+    panic!("unterminated literal");
 }

@@ -1,4 +1,4 @@
-//! A transaction happens completely or not at all, whatever becomes of the one who began it.
+//! Transactions are atomic, even if their task is cancelled.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use base::{SystemClock, task};
 use model::event::Actor;
 use model::{OrganizationId, Resources};
-use store::deployment::placing;
+use store::deployment::placement;
 use store::{Error, Scope, cluster};
 use testing::{on_both_engines, rows};
 use tokio::sync::oneshot;
@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use crate::support::{commit_note, database, note, notes, soon, texts};
 
 on_both_engines! {
-    async fn a_dropped_transaction_never_was(engine: Engine) {
+    async fn dropped_transaction_is_rolled_back(engine: Engine) {
         let database = database(engine).await;
         let mut tx = database.db.begin(Actor::Server).await.unwrap();
         note(&mut tx, "gone").await.unwrap();
@@ -23,7 +23,7 @@ on_both_engines! {
         assert_eq!(notes(&database.db).await, ["stays"]);
     }
 
-    async fn what_is_not_committed_is_seen_by_nobody_else(engine: Engine) {
+    async fn uncommitted_changes_are_invisible_to_others(engine: Engine) {
         let database = database(engine).await;
         let mut tx = database.db.begin(Actor::Server).await.unwrap();
         note(&mut tx, "soon").await.unwrap();
@@ -33,27 +33,27 @@ on_both_engines! {
         assert_eq!(notes(&database.db).await, ["soon"]);
     }
 
-    async fn a_change_that_failed_poisons_the_transaction(engine: Engine) {
+    async fn failed_statement_poisons_the_transaction(engine: Engine) {
         let database = database(engine).await;
         let mut tx = database.db.begin(Actor::Server).await.unwrap();
         note(&mut tx, "gone").await.unwrap();
         let senseless = "UPDATE idempotency SET status = NULL";
-        assert!(matches!(tx.run(senseless, &[]).await, Err(Error::Broken(_))));
-        assert!(matches!(tx.commit().await, Err(Error::Broken(_))));
+        assert!(matches!(tx.run(senseless, &[]).await, Err(Error::Database(_))));
+        assert!(matches!(tx.commit().await, Err(Error::Database(_))));
         assert!(notes(&database.db).await.is_empty());
     }
 
-    async fn a_change_with_an_answer_that_failed_poisons_the_transaction(engine: Engine) {
+    async fn failed_returning_statement_poisons_the_transaction(engine: Engine) {
         let database = database(engine).await;
         let mut tx = database.db.begin(Actor::Server).await.unwrap();
         note(&mut tx, "gone").await.unwrap();
         let senseless = "UPDATE idempotency SET status = NULL RETURNING key";
-        assert!(matches!(tx.first(senseless, &[]).await, Err(Error::Broken(_))));
-        assert!(matches!(tx.commit().await, Err(Error::Broken(_))), "it was never committed");
+        assert!(matches!(tx.first(senseless, &[]).await, Err(Error::Database(_))));
+        assert!(matches!(tx.commit().await, Err(Error::Database(_))), "committed after a failure");
         assert!(notes(&database.db).await.is_empty());
     }
 
-    async fn half_a_reservation_can_not_be_committed(engine: Engine) {
+    async fn partial_reservation_can_not_be_committed(engine: Engine) {
         let database = database(engine).await;
         let db = &database.db;
         let own = rows::tenant(db, "acme").await.organization_id;
@@ -61,14 +61,14 @@ on_both_engines! {
         let big = Resources::from([("cpu", 2), ("ram", 2)]);
         let waiting = rows::deployment(db, own, &rows::new_deployment(None, None, big, 0)).await;
         let mut tx = db.begin(Actor::Server).await.unwrap();
-        let placed = placing::place(&mut tx, waiting.id, &[(0, rows::only_node(&on))], &["main".into()]).await;
-        assert!(matches!(placed, Err(Error::Short { .. })), "{placed:?}");
-        assert!(tx.commit().await.is_err(), "half of it was taken");
+        let placed = placement::place(&mut tx, waiting.id, &[(0, rows::only_node(&on))], &["main".into()]).await;
+        assert!(matches!(placed, Err(Error::InsufficientCapacity { .. })), "{placed:?}");
+        assert!(tx.commit().await.is_err(), "a partial reservation was committed");
         let after = cluster::get(&mut db.read().await.unwrap(), Scope::All, on.id).await.unwrap();
         assert_eq!((after.free(), after.deployments), (on.free(), 0));
     }
 
-    async fn a_task_that_is_cancelled_while_it_waits_leaves_nothing_behind(engine: Engine) {
+    async fn task_cancelled_while_waiting_leaves_no_changes(engine: Engine) {
         let database = database(engine).await;
         let db = &database.db;
         let mut first = db.begin(Actor::Server).await.unwrap();
@@ -95,7 +95,7 @@ on_both_engines! {
         assert_eq!(notes(db).await, ["shared"]);
     }
 
-    async fn a_task_that_is_cancelled_half_way_leaves_nothing_behind(engine: Engine) {
+    async fn task_cancelled_mid_transaction_leaves_no_changes(engine: Engine) {
         let database = database(engine).await;
         for _ in 0..20 {
             let (db, (tell, half_way)) = (database.db.clone(), oneshot::channel());
@@ -114,7 +114,7 @@ on_both_engines! {
         assert_eq!(notes(&database.db).await, ["shared"]);
     }
 
-    async fn what_was_committed_is_there_for_everybody_at_once(engine: Engine) {
+    async fn committed_changes_are_visible_to_all_servers(engine: Engine) {
         let database = database(engine).await;
         let replica = database.replica(Arc::new(SystemClock)).await;
         let writers: Vec<_> = (0..500)
@@ -123,7 +123,7 @@ on_both_engines! {
                 task::spawn("writer", async move {
                     commit_note(&db, n).await.unwrap();
                     let mine = format!("SELECT key FROM idempotency WHERE key = '{n}'");
-                    assert_eq!(texts(&replica, &mine).await.len(), 1, "{n} is not there");
+                    assert_eq!(texts(&replica, &mine).await.len(), 1, "{n} is missing");
                 })
             })
             .collect();
@@ -134,7 +134,7 @@ on_both_engines! {
         assert_eq!(notes(&later).await.len(), 500);
     }
 
-    async fn readers_see_all_of_a_transaction_or_nothing(engine: Engine) {
+    async fn readers_see_transactions_atomically(engine: Engine) {
         let database = database(engine).await;
         let db = database.db.clone();
         let writer = task::spawn("writer", async move {
@@ -152,7 +152,7 @@ on_both_engines! {
         writer.await.unwrap();
     }
 
-    async fn ids_sort_in_the_order_of_their_making(engine: Engine) {
+    async fn ids_sort_by_creation_order(engine: Engine) {
         let database = database(engine).await;
         let tx = database.db.begin(Actor::Server).await.unwrap();
         let ids: Vec<OrganizationId> = (0..1000).map(|_| tx.id()).collect();

@@ -1,17 +1,17 @@
-//! Opening a database that an earlier release filled: every row stays readable and can go on.
+//! Upgrade of a database filled by an earlier release: every row stays readable and usable.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
 use model::event::Actor;
-use model::reason::Coded as _;
+use model::reason::StatusReason as _;
 use store::{Db, Page, Scope, cluster, deployment, environment, event, instance, resource};
 use testing::{Engine, on_both_engines};
 
 use crate::migration::raw;
 use crate::support::{database, open};
 
-/// The schema of the release before, by its migrations in order.
+/// The schema of the previous release, as its migrations in order.
 const SCHEMA: [(&str, &str); 6] = [
     ("0001_foundation", include_str!("../../migrations/0001_foundation.sql")),
     ("0002_instance", include_str!("../../migrations/0002_instance.sql")),
@@ -21,10 +21,10 @@ const SCHEMA: [(&str, &str); 6] = [
     ("0006_resource_tried", include_str!("../../migrations/0006_resource_tried.sql")),
 ];
 
-/// What a server of that release had written: every subject, in several statuses.
+/// Data written by a server of that release: every subject, in several statuses.
 const ROWS: &str = include_str!("../fixtures/0006.sql");
 
-/// The script that makes such a database; `types` are the column types in which engines differ.
+/// The script that creates such a database; `types` are the engine-specific column types.
 fn script(types: [&str; 2]) -> String {
     let mut script =
         "CREATE TABLE migration (name TEXT PRIMARY KEY, applied_at BIGINT NOT NULL);".to_owned();
@@ -73,7 +73,7 @@ async fn check(db: &Db) {
     assert_eq!(big.reason.code(), "Reported");
     assert!(big.reason.to_string().contains("1.5 cpu"), "{}", big.reason);
     let web = deployments.iter().find(|d| d.name == "web").unwrap();
-    let replicas = deployment::replica::of(&mut read, web.id).await.unwrap();
+    let replicas = deployment::replica::list(&mut read, web.id).await.unwrap();
     assert_eq!(replicas.len(), 2);
     assert!(replicas.iter().all(|replica| replica.place.is_some()));
 
@@ -86,12 +86,12 @@ async fn check(db: &Db) {
     let environments = environment::list(&mut read, Scope::All, &filter, &page).await.unwrap();
     let found = sorted(environments.iter().map(|e| (e.name.clone(), e.status.as_str())));
     assert_eq!(found, ["staging deployed"]);
-    let resources = resource::of(&mut read, environments[0].id).await.unwrap();
+    let resources = resource::list_of_environment(&mut read, environments[0].id).await.unwrap();
     let found = sorted(resources.iter().map(|r| (r.node.name.clone(), r.status.as_str())));
     assert_eq!(found, ["first applied", "second applied"]);
     drop(read);
 
-    db.settle_events().await.unwrap();
+    db.number_events().await.unwrap();
     let mut read = db.read().await.unwrap();
     let events =
         event::list(&mut read, Scope::All, &event::Filter::default(), 0, 1000).await.unwrap();
@@ -104,7 +104,7 @@ async fn check(db: &Db) {
 }
 
 on_both_engines! {
-    async fn database_filled_by_the_previous_schema_stays_readable_and_goes_on(engine: Engine) {
+    async fn database_of_the_previous_schema_stays_readable_and_writable(engine: Engine) {
         let database = database(engine).await;
         let folder = tempfile::tempdir().unwrap();
         let url = match engine {

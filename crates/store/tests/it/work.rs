@@ -1,4 +1,4 @@
-//! The work queue: which key, when, how often.
+//! The work queue: wake-ups, lanes, claims, timers, failures.
 
 use std::time::Duration;
 
@@ -80,7 +80,7 @@ fn names(claims: &[Claim]) -> Vec<&str> {
 }
 
 on_both_engines! {
-    async fn waking_a_key_twice_is_one_run(engine: Engine) {
+    async fn waking_a_key_twice_causes_one_run(engine: Engine) {
         let database = database(engine).await;
         let db = &database.db;
         wake(db, Lane::Background, "a").await;
@@ -90,7 +90,7 @@ on_both_engines! {
         assert_eq!((depth(db).await, next_due(db).await), ((0, 0), None));
     }
 
-    async fn the_earlier_time_wins_whichever_comes_first(engine: Engine) {
+    async fn earlier_time_wins_in_any_order(engine: Engine) {
         let (database, clock) = database_with_clock(engine).await;
         let db = &database.db;
         let now = db.now();
@@ -107,7 +107,7 @@ on_both_engines! {
         assert!(claims.iter().all(|claim| claim.due_at == early), "{claims:?}");
     }
 
-    async fn the_higher_lane_wins_whichever_comes_first(engine: Engine) {
+    async fn higher_lane_wins_in_any_order(engine: Engine) {
         let database = database(engine).await;
         let db = &database.db;
         wake(db, Lane::Background, "a").await;
@@ -119,7 +119,7 @@ on_both_engines! {
         assert_eq!(names(&claim(db, Lane::Background, 9).await), ["c"]);
     }
 
-    async fn what_somebody_waits_for_is_claimed_first_then_what_is_due_longest(engine: Engine) {
+    async fn claims_are_ordered_by_lane_and_due_time(engine: Engine) {
         let (database, clock) = database_with_clock(engine).await;
         let db = &database.db;
         for name in ["old", "middle", "new"] {
@@ -133,13 +133,13 @@ on_both_engines! {
         assert_eq!(claim(db, Lane::Background, 1).await, []);
     }
 
-    async fn a_wake_up_during_a_run_makes_it_run_once_more(engine: Engine) {
+    async fn wake_up_during_a_run_causes_another_run(engine: Engine) {
         let database = database(engine).await;
         let db = &database.db;
         wake(db, Lane::Background, "a").await;
         let first = claim_one(db).await;
         wake(db, Lane::Priority, "a").await;
-        assert_eq!(claim(db, Lane::Background, 9).await, [], "it still runs");
+        assert_eq!(claim(db, Lane::Background, 9).await, [], "it is still claimed");
         finish(db, &first).await;
         let second = claim(db, Lane::Priority, 9).await;
         assert_eq!(names(&second), ["a"], "the wake-up was lost, or its lane");
@@ -147,7 +147,7 @@ on_both_engines! {
         assert_eq!(depth(db).await, (0, 0));
     }
 
-    async fn a_wake_up_during_a_run_beats_its_postponement_and_its_failure(engine: Engine) {
+    async fn wake_up_during_a_run_overrides_postponement_and_failure(engine: Engine) {
         let database = database(engine).await;
         let db = &database.db;
         let later = db.now() + LEASE;
@@ -166,7 +166,7 @@ on_both_engines! {
         }
     }
 
-    async fn a_postponed_key_rests_until_its_time(engine: Engine) {
+    async fn postponed_key_is_idle_until_its_time(engine: Engine) {
         let (database, clock) = database_with_clock(engine).await;
         let db = &database.db;
         wake(db, Lane::Priority, "a").await;
@@ -175,11 +175,11 @@ on_both_engines! {
         assert_eq!((next_due(db).await, depth(db).await), (Some(at), (1, 0)));
         assert_eq!(claim(db, Lane::Background, 9).await, []);
         clock.advance(LEASE);
-        assert_eq!(claim(db, Lane::Priority, 9).await, [], "nobody waits for a timer");
+        assert_eq!(claim(db, Lane::Priority, 9).await, [], "timers are in the background lane");
         finish(db, &claim_one(db).await).await;
     }
 
-    async fn a_wake_up_beats_a_postponement(engine: Engine) {
+    async fn wake_up_overrides_a_postponement(engine: Engine) {
         let database = database(engine).await;
         let db = &database.db;
         wake(db, Lane::Background, "a").await;
@@ -188,7 +188,7 @@ on_both_engines! {
         assert_eq!(names(&claim(db, Lane::Priority, 9).await), ["a"]);
     }
 
-    async fn failures_in_a_row_are_counted_until_it_works(engine: Engine) {
+    async fn consecutive_failures_are_counted(engine: Engine) {
         let database = database(engine).await;
         let db = &database.db;
         wake(db, Lane::Background, "a").await;
@@ -202,7 +202,7 @@ on_both_engines! {
         assert_eq!((claim_one(db).await.attempts, depth(db).await), (0, (1, 0)));
     }
 
-    async fn the_next_due_time_is_that_of_the_earliest_key_or_lease(engine: Engine) {
+    async fn next_due_is_the_earliest_key_or_lease(engine: Engine) {
         let (database, _clock) = database_with_clock(engine).await;
         let db = &database.db;
         assert_eq!(next_due(db).await, None);
@@ -214,7 +214,7 @@ on_both_engines! {
         let claimed_at = db.now();
         claim_one(db).await;
         let due = next_due(db).await.unwrap();
-        assert!(due >= claimed_at + LEASE && due < now + 2 * LEASE, "the lease's end");
+        assert!(due >= claimed_at + LEASE && due < now + 2 * LEASE, "the expiry of the lease");
         wake(db, Lane::Background, "now").await;
         assert_eq!(next_due(db).await, Some(due), "a wake-up does not end a lease");
     }

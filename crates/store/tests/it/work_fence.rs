@@ -1,4 +1,4 @@
-//! Leases of keys: they run out, and who comes back too late changes nothing.
+//! Leases of claimed keys: they expire, and a stale holder changes nothing.
 
 use model::work::Lane;
 use testing::on_both_engines;
@@ -7,7 +7,7 @@ use crate::support::{database, database_with_clock};
 use crate::work::{LEASE, claim, claim_one, depth, fail, finish, next_due, postpone, renew, wake};
 
 on_both_engines! {
-    async fn a_lease_that_ran_out_is_anybodys(engine: Engine) {
+    async fn expired_lease_can_be_claimed(engine: Engine) {
         let (database, clock) = database_with_clock(engine).await;
         let db = &database.db;
         wake(db, Lane::Background, "a").await;
@@ -20,7 +20,7 @@ on_both_engines! {
         assert_eq!(depth(db).await, (0, 0));
     }
 
-    async fn a_renewed_lease_stays(engine: Engine) {
+    async fn renewed_lease_stays(engine: Engine) {
         let (database, clock) = database_with_clock(engine).await;
         let db = &database.db;
         wake(db, Lane::Background, "a").await;
@@ -32,7 +32,7 @@ on_both_engines! {
         }
     }
 
-    async fn a_lease_that_was_given_back_can_not_be_renewed(engine: Engine) {
+    async fn released_lease_can_not_be_renewed(engine: Engine) {
         let database = database(engine).await;
         let db = &database.db;
         for woken in [false, true] {
@@ -44,13 +44,13 @@ on_both_engines! {
             } else {
                 fail(db, &mine, db.now()).await;
             }
-            // A driver renews what it believes to be running.
+            // A driver renews the claims that it considers running.
             assert!(!renew(db, &mine).await);
             finish(db, &claim_one(db).await).await;
         }
     }
 
-    async fn an_old_fence_changes_nothing(engine: Engine) {
+    async fn stale_fence_changes_nothing(engine: Engine) {
         let (database, clock) = database_with_clock(engine).await;
         let db = &database.db;
         wake(db, Lane::Background, "a").await;
@@ -63,12 +63,12 @@ on_both_engines! {
         fail(db, &old, db.now()).await;
         assert!(!renew(db, &old).await);
         assert_eq!((depth(db).await, next_due(db).await), ((1, 0), due));
-        assert_eq!(claim(db, Lane::Background, 9).await, [], "the new lease was ended");
+        assert_eq!(claim(db, Lane::Background, 9).await, [], "the new lease was released");
         fail(db, &new, db.now()).await;
         assert_eq!(claim_one(db).await.attempts, 1);
     }
 
-    async fn a_claim_from_before_the_key_rested_changes_nothing(engine: Engine) {
+    async fn claim_of_a_deleted_row_changes_nothing(engine: Engine) {
         let (database, clock) = database_with_clock(engine).await;
         let db = &database.db;
         wake(db, Lane::Background, "a").await;
@@ -76,7 +76,7 @@ on_both_engines! {
         clock.advance(LEASE);
         finish(db, &claim_one(db).await).await;
         assert_eq!(depth(db).await, (0, 0));
-        // Woken again, it is a new row. Nothing of it may look like the one of before.
+        // Woken again, it is a new row, which must not match the old claim.
         wake(db, Lane::Background, "a").await;
         let new = claim_one(db).await;
         finish(db, &old).await;
@@ -85,7 +85,7 @@ on_both_engines! {
         assert_eq!(depth(db).await, (1, 1), "the retry was lost");
     }
 
-    async fn an_old_fence_does_not_swallow_a_wake_up(engine: Engine) {
+    async fn stale_fence_does_not_lose_a_wake_up(engine: Engine) {
         let (database, clock) = database_with_clock(engine).await;
         let db = &database.db;
         wake(db, Lane::Background, "a").await;
@@ -97,7 +97,7 @@ on_both_engines! {
         assert_eq!(depth(db).await, (0, 0));
     }
 
-    async fn a_claim_that_is_not_committed_is_none(engine: Engine) {
+    async fn uncommitted_claim_has_no_effect(engine: Engine) {
         let database = database(engine).await;
         let db = &database.db;
         wake(db, Lane::Background, "a").await;

@@ -1,4 +1,4 @@
-//! Many claimers and wakers at once: every key to one claimer, no wake-up lost.
+//! Concurrent claims and wake-ups: every key goes to one claimer, no wake-up is lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex};
 use base::{SystemClock, task};
 use model::work::Lane;
 use store::Db;
-use testing::{Dice, on_both_engines};
+use testing::{Rng, on_both_engines};
 
 use crate::support::database;
 use crate::work::{claim, depth, finish, wake};
 
 on_both_engines! {
-    async fn two_claimers_never_get_the_same_key(engine: Engine) {
+    async fn key_is_never_claimed_twice(engine: Engine) {
         const KEYS: usize = 200;
         let database = database(engine).await;
         let replica = database.replica(Arc::new(SystemClock)).await;
@@ -35,18 +35,18 @@ on_both_engines! {
         assert_eq!(claimed.len(), KEYS);
     }
 
-    /// Each wake-up promises a run that begins after it; the runs count what they saw.
-    async fn no_wake_up_is_lost_while_keys_run(engine: Engine) {
+    /// Each wake-up guarantees a run that begins after it; the runs record what they read.
+    async fn wake_ups_are_not_lost_while_keys_run(engine: Engine) {
         let database = database(engine).await;
         let db = &database.db;
         let world = Arc::new(World::default());
-        let mut dice = Dice::roll();
+        let mut rng = Rng::from_env();
         let wakers: Vec<_> = (0..4)
-            .map(|_| task::spawn("waker", change(db.clone(), world.clone(), dice.split())))
+            .map(|_| task::spawn("waker", change(db.clone(), world.clone(), rng.split())))
             .collect();
         let running = Arc::new(AtomicUsize::new(0));
         let runners: Vec<_> = (0..3)
-            .map(|_| task::spawn("runner", look(db.clone(), world.clone(), running.clone())))
+            .map(|_| task::spawn("runner", reconcile(db.clone(), world.clone(), running.clone())))
             .collect();
         for waker in wakers {
             waker.await.unwrap();
@@ -57,11 +57,11 @@ on_both_engines! {
         }
         assert_eq!(depth(db).await, (0, 0));
         let (asked, seen) = (world.asked.lock().unwrap(), world.seen.lock().unwrap());
-        assert_eq!(*asked, *seen, "the last change of a key was never looked at");
+        assert_eq!(*asked, *seen, "the last change of a key was not reconciled");
     }
 }
 
-/// Claims in small parts until there is nothing left.
+/// Claims in small batches until the queue is empty.
 async fn claim_all(db: Db) -> Vec<String> {
     let mut keys = Vec::new();
     loop {
@@ -73,22 +73,22 @@ async fn claim_all(db: Db) -> Vec<String> {
     }
 }
 
-/// What each key shall be, and what its last run saw.
+/// The desired value of each key, and the value that its last run read.
 #[derive(Default)]
 struct World {
     asked: Mutex<BTreeMap<String, u64>>,
     seen: Mutex<BTreeMap<String, u64>>,
 }
 
-async fn change(db: Db, world: Arc<World>, mut dice: Dice) {
+async fn change(db: Db, world: Arc<World>, mut rng: Rng) {
     for _ in 0..60 {
-        let key = dice.below(5).to_string();
+        let key = rng.below(5).to_string();
         *world.asked.lock().unwrap().entry(key.clone()).or_default() += 1;
         wake(&db, Lane::Background, &key).await;
     }
 }
 
-async fn look(db: Db, world: Arc<World>, finished: Arc<AtomicUsize>) {
+async fn reconcile(db: Db, world: Arc<World>, finished: Arc<AtomicUsize>) {
     loop {
         let last_round = finished.load(Ordering::SeqCst) == 1;
         let claims = claim(&db, Lane::Background, 2).await;

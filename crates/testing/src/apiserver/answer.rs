@@ -1,11 +1,11 @@
-//! Answers as an apiserver writes them.
+//! Responses of an API server.
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode, header};
 use axum::response::IntoResponse as _;
 use serde_json::{Value, json};
 
-/// Why something was not done.
+/// A failed request.
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) code: u16,
@@ -64,7 +64,7 @@ impl From<Failure> for Response<Body> {
     }
 }
 
-/// What a handler gives.
+/// Result of a handler.
 pub(super) type Answer = Result<Response<Body>, Failure>;
 
 pub(super) fn json_response(code: u16, body: &Value) -> Response<Body> {
@@ -73,7 +73,7 @@ pub(super) fn json_response(code: u16, body: &Value) -> Response<Body> {
     (status, json, body.to_string()).into_response()
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "it is what handlers end with")]
+#[expect(clippy::unnecessary_wraps, reason = "handlers return it")]
 pub(super) fn ok(body: &Value) -> Answer {
     Ok(json_response(200, body))
 }

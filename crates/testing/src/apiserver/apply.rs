@@ -1,24 +1,24 @@
-//! Server-side apply and merge patches: a sensible subset. Lists have one owner.
+//! Server-side apply and merge patches: a subset. Lists have a single owner.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-/// Which fields, by path, each manager has set.
+/// Field paths set by each manager.
 pub(super) type Owners = BTreeMap<String, BTreeSet<Vec<String>>>;
 
-/// What server-side apply makes of an object, or which manager is in the way of which field.
+/// Result of server-side apply, or the conflict with another manager.
 pub(super) fn apply(
     object: &Value,
-    wanted: &Value,
+    applied: &Value,
     owners: &mut Owners,
     manager: &str,
     force: bool,
 ) -> Result<Value, String> {
     let mut fields = BTreeSet::new();
-    leaves(wanted, &mut Vec::new(), &mut fields);
+    leaves(applied, &mut Vec::new(), &mut fields);
     for (other, theirs) in owners.iter().filter(|(other, _)| *other != manager) {
-        let differs = |path: &&Vec<String>| at(object, path) != at(wanted, path);
+        let differs = |path: &&Vec<String>| at(object, path) != at(applied, path);
         let clash = fields.intersection(theirs).find(differs);
         if let Some(path) = clash.filter(|_| !force) {
             return Err(format!(
@@ -31,11 +31,11 @@ pub(super) fn apply(
     let mine = owners.remove(manager).unwrap_or_default();
     for path in mine.difference(&fields) {
         if !owners.values().any(|theirs| theirs.contains(path)) {
-            forget(&mut result, path);
+            remove(&mut result, path);
         }
     }
     for path in &fields {
-        let value = at(wanted, path).cloned().unwrap_or_default();
+        let value = at(applied, path).cloned().unwrap_or_default();
         set(&mut result, path, value);
         for theirs in owners.values_mut().filter(|_| force) {
             theirs.remove(path);
@@ -45,7 +45,7 @@ pub(super) fn apply(
     Ok(result)
 }
 
-/// The paths of all values that are no maps. What names an object belongs to nobody.
+/// Paths of all values that are not maps. Fields that identify the object have no owner.
 fn leaves(value: &Value, path: &mut Vec<String>, found: &mut BTreeSet<Vec<String>>) {
     match value {
         Value::Object(fields) if !fields.is_empty() || path.is_empty() => {
@@ -55,14 +55,17 @@ fn leaves(value: &Value, path: &mut Vec<String>, found: &mut BTreeSet<Vec<String
                 path.pop();
             }
         }
-        _ if names(path) => {}
+        _ if is_identity(path) => {}
         _ => drop(found.insert(path.clone())),
     }
 }
 
-fn names(path: &[String]) -> bool {
+fn is_identity(path: &[String]) -> bool {
     let path: Vec<&str> = path.iter().map(String::as_str).collect();
-    matches!(path[..], ["apiVersion" | "kind"] | ["metadata", "name" | "namespace"])
+    matches!(
+        path[..],
+        ["apiVersion" | "kind"] | ["metadata", "name" | "namespace" | "resourceVersion"]
+    )
 }
 
 fn at<'a>(value: &'a Value, path: &[String]) -> Option<&'a Value> {
@@ -79,16 +82,16 @@ fn set(value: &mut Value, path: &[String], to: Value) {
     }
 }
 
-fn forget(value: &mut Value, path: &[String]) {
+fn remove(value: &mut Value, path: &[String]) {
     let (Some((name, rest)), Value::Object(fields)) = (path.split_first(), value) else { return };
     if rest.is_empty() {
         fields.remove(name);
     } else if let Some(inner) = fields.get_mut(name) {
-        forget(inner, rest);
+        remove(inner, rest);
     }
 }
 
-/// A merge patch: null removes.
+/// Applies a merge patch: null removes a field.
 pub(super) fn merge(value: &mut Value, patch: &Value) {
     let Value::Object(changes) = patch else { return *value = patch.clone() };
     if !value.is_object() {
@@ -111,11 +114,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_have_owners() {
+    fn fields_have_owners_and_conflict() {
         let mut owners = Owners::new();
-        let wanted = json!({"spec": {"replicas": 1, "paused": true}});
-        let one = apply(&json!({}), &wanted, &mut owners, "a", false).unwrap();
-        assert_eq!(one, wanted);
+        let applied = json!({"spec": {"replicas": 1, "paused": true}});
+        let one = apply(&json!({}), &applied, &mut owners, "a", false).unwrap();
+        assert_eq!(one, applied);
         let same = json!({"spec": {"replicas": 1}});
         apply(&one, &same, &mut owners, "b", false).unwrap();
         let other = json!({"spec": {"replicas": 2}});
@@ -123,13 +126,13 @@ mod tests {
         assert!(clash.contains("conflict with \"a\": .spec.replicas"), "{clash}");
         let two = apply(&one, &other, &mut owners, "b", true).unwrap();
         assert_eq!(two, json!({"spec": {"replicas": 2, "paused": true}}));
-        // What its one owner does not want any more goes.
+        // A field that its only owner no longer applies is removed.
         let three = apply(&two, &json!({}), &mut owners, "a", false).unwrap();
         assert_eq!(three, json!({"spec": {"replicas": 2}}));
     }
 
     #[test]
-    fn null_removes() {
+    fn null_removes_a_field() {
         let mut value = json!({"a": {"b": 1, "c": 2}});
         merge(&mut value, &json!({"a": {"b": null, "d": [3]}}));
         assert_eq!(value, json!({"a": {"c": 2, "d": [3]}}));

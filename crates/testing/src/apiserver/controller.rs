@@ -1,11 +1,11 @@
-//! What controllers, kubelets and other people do: tests play them.
+//! Plays controllers, kubelets and other clients.
 
 use serde_json::{Value, json};
 
 use super::objects::Key;
 use super::{Shared, apply, verbs};
 
-/// Changes what the server keeps, past its rules.
+/// Changes objects directly, without the server's checks.
 pub struct Controller<'a>(pub(super) &'a Shared);
 
 fn key(group: &str, plural: &str, namespace: &str, name: &str) -> Key {
@@ -14,14 +14,14 @@ fn key(group: &str, plural: &str, namespace: &str, name: &str) -> Key {
 }
 
 impl Controller<'_> {
-    /// Makes an object, or replaces it.
+    /// Creates or replaces an object.
     pub fn put(&self, group: &str, plural: &str, object: Value) -> Value {
         let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
         let of = key(group, plural, &text("namespace"), &text("name"));
         self.0.change(|state| state.objects.put(&of, object))
     }
 
-    /// An object, if it is there.
+    /// An object, if it exists.
     pub fn get(&self, group: &str, plural: &str, namespace: &str, name: &str) -> Option<Value> {
         self.0.state().objects.get(&key(group, plural, namespace, name)).cloned()
     }
@@ -31,7 +31,7 @@ impl Controller<'_> {
         self.0.state().objects.list(group, plural, None).into_iter().cloned().collect()
     }
 
-    /// Changes an object as a merge patch would. Who is not there is not changed.
+    /// Applies a merge patch to an object, if it exists.
     pub fn patch(&self, group: &str, plural: &str, namespace: &str, name: &str, patch: &Value) {
         let of = key(group, plural, namespace, name);
         self.0.change(|state| {
@@ -41,13 +41,13 @@ impl Controller<'_> {
         });
     }
 
-    /// Removes an object and what it owns.
+    /// Deletes an object and its dependents.
     pub fn remove(&self, group: &str, plural: &str, namespace: &str, name: &str) {
         let of = key(group, plural, namespace, name);
         self.0.change(|state| verbs::remove(state, &of, true));
     }
 
-    /// Makes a namespace.
+    /// Creates an active namespace.
     pub fn namespace(&self, name: &str) {
         let meta = json!({"name": name});
         let status = json!({"phase": "Active"});
@@ -58,12 +58,12 @@ impl Controller<'_> {
         );
     }
 
-    /// Ends what is terminating.
+    /// Completes the deletion of a namespace.
     pub fn finish(&self, namespace: &str) {
         self.remove("", "namespaces", "", namespace);
     }
 
-    /// A node that is ready and has so much to give.
+    /// Creates a ready node with this allocatable capacity.
     pub fn node(&self, name: &str, allocatable: &Value) {
         let ready = json!([{"type": "Ready", "status": "True"}]);
         let labels = json!({"kubernetes.io/hostname": name});
@@ -76,16 +76,16 @@ impl Controller<'_> {
         );
     }
 
-    /// A pod of somebody else on a node that asks for so much.
-    pub fn foreign_pod(&self, name: &str, node: &str, requests: &Value) {
+    /// Creates a pod that Paddock does not manage, with these requests.
+    pub fn unmanaged_pod(&self, name: &str, node: &str, requests: &Value) {
         self.put("", "pods", json!({"apiVersion": "v1", "kind": "Pod",
             "metadata": {"name": name, "namespace": "kube-system"},
             "spec": {"nodeName": node, "containers": [{"name": "c", "resources": {"requests": requests}}]},
             "status": {"phase": "Running"}}));
     }
 
-    /// The pod of a Deployment or Job, made as its controller would, with that status of its one
-    /// container and that phase. Its labels and spec come from the template.
+    /// Creates the pod of a Deployment or Job with this phase and this status of its container.
+    /// Labels and spec come from the template.
     pub fn pod(&self, of: &Value, phase: &str, container: &Value) -> String {
         let owner = of["metadata"]["name"].as_str().unwrap_or_default();
         let namespace = of["metadata"]["namespace"].as_str().unwrap_or_default();
@@ -108,7 +108,7 @@ impl Controller<'_> {
         name
     }
 
-    /// A pod that runs and answers.
+    /// Creates a running, ready pod.
     pub fn running_pod(&self, of: &Value) -> String {
         self.pod(
             of,
@@ -118,7 +118,7 @@ impl Controller<'_> {
         )
     }
 
-    /// Says that a Deployment is available.
+    /// Makes a Deployment available.
     pub fn available(&self, namespace: &str, name: &str) {
         let Some(found) = self.get("apps", "deployments", namespace, name) else { return };
         let generation = found["metadata"]["generation"].clone();
@@ -128,8 +128,8 @@ impl Controller<'_> {
         self.patch("apps", "deployments", namespace, name, &json!({ "status": status }));
     }
 
-    /// Has a pod say a line, with the time before it.
-    pub fn say(&self, namespace: &str, pod: &str, line: &str) {
+    /// Appends a line to a pod's log, beginning with its time.
+    pub fn log(&self, namespace: &str, pod: &str, line: &str) {
         let of = (namespace.to_owned(), pod.to_owned());
         self.0.change(|state| {
             state.logs.entry(of).or_default().push(line.to_owned());

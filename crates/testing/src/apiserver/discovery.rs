@@ -1,4 +1,4 @@
-//! What kinds there are, as clients ask for it.
+//! Discovery documents.
 
 use std::collections::BTreeSet;
 

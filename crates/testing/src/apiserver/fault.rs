@@ -1,55 +1,55 @@
-//! What goes wrong when a test wants it to.
+//! Fault injection.
 
 use std::time::Duration;
 
-use super::Asked;
+use super::RecordedRequest;
 
-/// How a request goes wrong.
+/// How a request fails.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Misbehave {
-    /// It is answered with that status, as an apiserver would.
+pub enum FaultKind {
+    /// A failure with that status.
     Status(u16),
-    /// 429, with how many seconds to wait.
+    /// 429, with a retry delay in seconds.
     Busy(u32),
-    /// 200 with something that is no JSON.
+    /// 200 with a body that is not JSON.
     Garbage,
-    /// The connection breaks off before there is an answer.
+    /// The connection is closed without a response.
     Cut,
-    /// It is answered, after that long.
+    /// A delayed response.
     Slow(Duration),
-    /// A watch begins, and tells of an error with that code at once.
+    /// A watch that starts with an error event.
     WatchError(u16),
 }
 
-/// Requests that go wrong.
+/// Requests that fail.
 #[derive(Debug, Clone)]
 pub struct Fault {
-    /// Only those with this method.
+    /// Only requests with this method.
     pub method: String,
-    /// Only those with this in their path and query.
+    /// Only requests whose path and query contain this text.
     pub part: String,
-    /// How many of them.
+    /// Number of requests that fail.
     pub times: usize,
-    /// How.
-    pub how: Misbehave,
+    /// How they fail.
+    pub how: FaultKind,
 }
 
 impl Fault {
-    /// The next `times` requests of that method with `part` in their path go wrong so.
-    pub fn new(method: &str, part: &str, times: usize, how: Misbehave) -> Self {
+    /// Fails the next `times` requests with that method and `part` in their path.
+    pub fn new(method: &str, part: &str, times: usize, how: FaultKind) -> Self {
         Self { method: method.into(), part: part.into(), times, how }
     }
 
-    fn is_for(&self, asked: &Asked) -> bool {
+    fn matches(&self, asked: &RecordedRequest) -> bool {
         let query = asked.query.iter().map(|(key, value)| format!("{key}={value}"));
         let line = format!("{}?{}", asked.path, query.collect::<Vec<_>>().join("&"));
         self.times > 0 && self.method == asked.method && line.contains(&self.part)
     }
 }
 
-/// What shall happen to this request, if not what should.
-pub(super) fn take(faults: &mut [Fault], asked: &Asked) -> Option<Misbehave> {
-    let fault = faults.iter_mut().find(|fault| fault.is_for(asked))?;
+/// The fault of this request, if any.
+pub(super) fn next_fault(faults: &mut [Fault], asked: &RecordedRequest) -> Option<FaultKind> {
+    let fault = faults.iter_mut().find(|fault| fault.matches(asked))?;
     fault.times -= 1;
     Some(fault.how.clone())
 }

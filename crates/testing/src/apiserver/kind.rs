@@ -1,17 +1,17 @@
-//! Kinds of objects: those that Paddock meets, and those that a test defines.
+//! Kinds of objects: built-in ones and those that a test defines.
 
-/// A kind of objects, and where they are found.
+/// A kind of objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kind {
-    /// Its group; empty for the core.
+    /// Its API group; empty for the core group.
     pub group: String,
     /// Its version.
     pub version: String,
     /// Its name in manifests.
     pub kind: String,
-    /// Its name in paths.
+    /// Its plural name in paths.
     pub plural: String,
-    /// Do they live in namespaces?
+    /// Whether its objects are namespaced.
     pub is_namespaced: bool,
 }
 
@@ -52,7 +52,7 @@ const NAMESPACED: [(&str, &str, &str, &str); 18] = [
     ("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings"),
 ];
 
-const OF_THE_CLUSTER: [(&str, &str, &str, &str); 5] = [
+const CLUSTER_SCOPED: [(&str, &str, &str, &str); 5] = [
     ("", "v1", "Namespace", "namespaces"),
     ("", "v1", "Node", "nodes"),
     ("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles"),
@@ -60,11 +60,11 @@ const OF_THE_CLUSTER: [(&str, &str, &str, &str); 5] = [
     ("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews"),
 ];
 
-/// Those that every Kubernetes has.
-pub(super) fn known() -> Vec<Kind> {
+/// The built-in kinds.
+pub(super) fn built_in() -> Vec<Kind> {
     let namespaced =
         NAMESPACED.map(|(group, version, kind, plural)| Kind::new(group, version, kind, plural));
-    let others = OF_THE_CLUSTER.map(|(group, version, kind, plural)| Kind {
+    let others = CLUSTER_SCOPED.map(|(group, version, kind, plural)| Kind {
         is_namespaced: false,
         ..Kind::new(group, version, kind, plural)
     });

@@ -1,4 +1,4 @@
-//! What pods said.
+//! Pod logs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use axum::http::Response;
 use futures_util::stream;
 
 use super::answer::{Answer, Failure};
-use super::route::Place;
-use super::{Asked, Shared};
+use super::route::Target;
+use super::{RecordedRequest, Shared};
 
-/// Lines with their times, by namespace and pod.
+/// Log lines, beginning with their times, by namespace and pod.
 pub(super) type Logs = BTreeMap<(String, String), Vec<String>>;
 
 struct Reader {
@@ -21,11 +21,16 @@ struct Reader {
     follow: bool,
 }
 
-/// Answers with what a pod said, and, to who follows, what it says until it is gone.
-pub(super) fn read(shared: &Arc<Shared>, asked: &Asked, place: &Place) -> Answer {
-    let pod = (place.namespace.clone().unwrap_or_default(), place.name.clone().unwrap_or_default());
+/// Responds with a pod's log; with `follow`, until the pod ends.
+pub(super) fn read(shared: &Arc<Shared>, asked: &RecordedRequest, target: &Target) -> Answer {
+    let pod =
+        (target.namespace.clone().unwrap_or_default(), target.name.clone().unwrap_or_default());
     let state = shared.state();
-    if state.objects.get(&super::verbs::key(&Place { part: None, ..place.clone() })).is_none() {
+    if state
+        .objects
+        .get(&super::verbs::key(&Target { subresource: None, ..target.clone() }))
+        .is_none()
+    {
         return Err(Failure::new(404, format!("pods \"{}\" not found", pod.1)));
     }
     let lines = state.logs.get(&pod).cloned().unwrap_or_default();
@@ -54,7 +59,7 @@ impl Reader {
         let mut signal = self.shared.changed.subscribe();
         loop {
             signal.borrow_and_update();
-            let (line, is_there) = {
+            let (line, is_running) = {
                 let state = self.shared.state();
                 let line =
                     state.logs.get(&self.pod).and_then(|lines| lines.get(self.next)).cloned();
@@ -68,7 +73,7 @@ impl Reader {
                 self.next += 1;
                 return line;
             }
-            if !self.follow || !is_there {
+            if !self.follow || !is_running {
                 return None;
             }
             signal.changed().await.ok()?;

@@ -1,4 +1,4 @@
-//! What the server keeps: objects of any kind, their versions, and what changed when.
+//! Stored objects of any kind, their versions and their history.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::apply::Owners;
 
-/// Where an object is: group and plural, namespace (empty for the cluster's own), name.
+/// Key of an object: group and plural, namespace (empty if cluster-scoped), name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub(super) group: String,
@@ -15,7 +15,7 @@ pub(super) struct Key {
     pub(super) name: String,
 }
 
-/// A change, as who watches is told.
+/// A change, as reported to watches.
 #[derive(Debug, Clone)]
 pub(super) struct Change {
     pub(super) version: u64,
@@ -30,8 +30,8 @@ pub(super) struct Objects {
     owners: BTreeMap<Key, Owners>,
     version: u64,
     history: Vec<Change>,
-    /// Changes up to here are forgotten.
-    forgotten: u64,
+    /// Changes up to this version are dropped.
+    compacted: u64,
 }
 
 impl Objects {
@@ -39,14 +39,14 @@ impl Objects {
         self.version
     }
 
-    pub(super) fn forgotten(&self) -> u64 {
-        self.forgotten
+    pub(super) fn compacted(&self) -> u64 {
+        self.compacted
     }
 
     pub(super) fn compact(&mut self) {
-        // As if time had passed: also what is the newest now is too old.
+        // As if time had passed: the newest version is too old, as well.
         self.version += 1;
-        self.forgotten = self.version;
+        self.compacted = self.version;
         self.history.clear();
     }
 
@@ -76,12 +76,12 @@ impl Objects {
         self.all.keys().cloned().collect()
     }
 
-    /// What changed after that version.
+    /// Changes after a version.
     pub(super) fn since(&self, version: u64) -> Vec<Change> {
         self.history.iter().filter(|change| change.version > version).cloned().collect()
     }
 
-    /// Keeps an object, with what a server writes on it. One that is as it was is left alone.
+    /// Stores an object with server-set metadata. Without a change, nothing happens.
     pub(super) fn put(&mut self, key: &Key, mut object: Value) -> Value {
         let before = self.all.get(key).cloned();
         let uid = format!("{:08x}-0000-4000-8000-000000000000", self.version + 1);
@@ -90,11 +90,11 @@ impl Objects {
         if !key.namespace.is_empty() {
             meta["namespace"] = json!(key.namespace);
         }
-        let kept = |field: &str| before.as_ref().map(|old| old["metadata"][field].clone());
-        meta["uid"] = kept("uid").unwrap_or_else(|| json!(uid));
+        let old = |field: &str| before.as_ref().map(|old| old["metadata"][field].clone());
+        meta["uid"] = old("uid").unwrap_or_else(|| json!(uid));
         meta["creationTimestamp"] =
-            kept("creationTimestamp").unwrap_or_else(|| json!("2025-01-01T00:00:00Z"));
-        if let Some(version) = kept("resourceVersion") {
+            old("creationTimestamp").unwrap_or_else(|| json!("2025-01-01T00:00:00Z"));
+        if let Some(version) = old("resourceVersion") {
             meta["resourceVersion"] = version;
         }
         let generation = before.as_ref().and_then(|old| old["metadata"]["generation"].as_i64());
@@ -108,17 +108,17 @@ impl Objects {
         object["metadata"]["resourceVersion"] = json!(self.version.to_string());
         let what = if before.is_some() { "MODIFIED" } else { "ADDED" };
         self.all.insert(key.clone(), object.clone());
-        self.remember(what, key, &object);
+        self.record(what, key, &object);
         object
     }
 
-    /// Removes an object and, unless told otherwise, what it owns.
+    /// Deletes an object and, optionally, its dependents.
     pub(super) fn remove(&mut self, key: &Key, with_owned: bool) -> Option<Value> {
         let mut object = self.all.remove(key)?;
         self.owners.remove(key);
         self.version += 1;
         object["metadata"]["resourceVersion"] = json!(self.version.to_string());
-        self.remember("DELETED", key, &object);
+        self.record("DELETED", key, &object);
         let uid = object["metadata"]["uid"].clone();
         let is_owned = |object: &Value| {
             let owners = object["metadata"]["ownerReferences"].as_array();
@@ -134,7 +134,7 @@ impl Objects {
         Some(object)
     }
 
-    fn remember(&mut self, what: &'static str, key: &Key, object: &Value) {
+    fn record(&mut self, what: &'static str, key: &Key, object: &Value) {
         let (version, key, object) = (self.version, key.clone(), object.clone());
         self.history.push(Change { version, what, key, object });
     }

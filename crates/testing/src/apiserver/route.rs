@@ -1,8 +1,8 @@
-//! What a path means.
+//! Parses request paths.
 
 use super::kind::Kind;
 
-/// What a path names.
+/// The target of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Route {
     Version,
@@ -14,21 +14,21 @@ pub(super) enum Route {
     Group(String),
     /// `/apis/apps/v1`: group and version.
     Resources(String, String),
-    Objects(Place),
+    Objects(Target),
     Unknown,
 }
 
-/// A collection, an object in it, or a part of an object.
+/// A collection, an object in it, or a subresource of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Target {
     pub(super) kind: Kind,
     pub(super) namespace: Option<String>,
     pub(super) name: Option<String>,
-    pub(super) part: Option<String>,
+    pub(super) subresource: Option<String>,
 }
 
 impl Route {
-    pub(super) fn of(path: &str, kinds: &[Kind]) -> Self {
+    pub(super) fn parse(path: &str, kinds: &[Kind]) -> Self {
         let segments: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
         match segments.as_slice() {
             ["version"] => Route::Version,
@@ -63,10 +63,10 @@ fn objects(group: &str, version: &str, rest: &[&str], kinds: &[Kind]) -> Route {
         return Route::Unknown;
     }
     let text = |at: usize| rest.get(at).map(|&text: &&str| text.to_owned());
-    Route::Objects(Place {
+    Route::Objects(Target {
         kind,
         namespace: namespace.map(str::to_owned),
         name: text(1),
-        part: text(2),
+        subresource: text(2),
     })
 }

@@ -1,4 +1,4 @@
-//! What is done with objects.
+//! Operations on objects.
 
 use std::sync::Arc;
 
@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 
 use super::answer::{Answer, Failure, json_response, ok};
 use super::objects::Key;
-use super::route::Place;
-use super::{Asked, Shared, State, apply, logs, watch};
+use super::route::Target;
+use super::{RecordedRequest, Shared, State, apply, logs, watch};
 
-/// Does what a request wants.
-pub(super) fn act(shared: &Arc<Shared>, asked: &Asked, place: &Place) -> Answer {
+/// Carries out a request.
+pub(super) fn act(shared: &Arc<Shared>, asked: &RecordedRequest, target: &Target) -> Answer {
     let is_watch = matches!(asked.param("watch"), Some("true" | "1"));
-    let verb = match (asked.method.as_str(), &place.name) {
+    let verb = match (asked.method.as_str(), &target.name) {
         ("GET", None) if is_watch => "watch",
         ("GET", None) => "list",
         ("GET", Some(_)) => "get",
@@ -22,43 +22,43 @@ pub(super) fn act(shared: &Arc<Shared>, asked: &Asked, place: &Place) -> Answer 
         ("DELETE", Some(_)) => "delete",
         _ => return Err(Failure::new(405, "the server does not allow this method")),
     };
-    check_allowed(&shared.state(), verb, place)?;
-    match (verb, place.part.as_deref()) {
-        ("watch", _) => Ok(watch::begin(shared, asked, place)),
-        ("list", _) => list(&shared.state(), asked, place),
-        ("get", Some("log")) => logs::read(shared, asked, place),
-        ("get", _) => ok(found(&shared.state(), place)?),
-        ("create", _) if place.kind.plural == "selfsubjectaccessreviews" => {
+    check_allowed(&shared.state(), verb, target)?;
+    match (verb, target.subresource.as_deref()) {
+        ("watch", _) => Ok(watch::begin(shared, asked, target)),
+        ("list", _) => list(&shared.state(), asked, target),
+        ("get", Some("log")) => logs::read(shared, asked, target),
+        ("get", _) => ok(found(&shared.state(), target)?),
+        ("create", _) if target.kind.plural == "selfsubjectaccessreviews" => {
             Ok(json_response(201, &review(&shared.state(), &asked.body)))
         }
-        ("create", _) => shared.change(|state| create(state, asked, place)),
-        ("delete", _) => shared.change(|state| delete(state, asked, place)),
-        (_, part) => shared.change(|state| write(state, asked, place, part)),
+        ("create", _) => shared.change(|state| create(state, asked, target)),
+        ("delete", _) => shared.change(|state| delete(state, asked, target)),
+        (_, part) => shared.change(|state| write(state, asked, target, part)),
     }
 }
 
-pub(super) fn key(place: &Place) -> Key {
+pub(super) fn key(target: &Target) -> Key {
     Key {
-        group: place.kind.group.clone(),
-        plural: place.kind.plural.clone(),
-        namespace: place.namespace.clone().unwrap_or_default(),
-        name: place.name.clone().unwrap_or_default(),
+        group: target.kind.group.clone(),
+        plural: target.kind.plural.clone(),
+        namespace: target.namespace.clone().unwrap_or_default(),
+        name: target.name.clone().unwrap_or_default(),
     }
 }
 
-fn resource(place: &Place) -> String {
-    match place.kind.group.as_str() {
-        "" => place.kind.plural.clone(),
-        group => format!("{}.{group}", place.kind.plural),
+fn resource(target: &Target) -> String {
+    match target.kind.group.as_str() {
+        "" => target.kind.plural.clone(),
+        group => format!("{}.{group}", target.kind.plural),
     }
 }
 
-fn check_allowed(state: &State, verb: &str, place: &Place) -> Result<(), Failure> {
-    let (group, plural) = (&place.kind.group, &place.kind.plural);
+fn check_allowed(state: &State, verb: &str, target: &Target) -> Result<(), Failure> {
+    let (group, plural) = (&target.kind.group, &target.kind.plural);
     if !state.denied.contains(&(verb.to_owned(), group.clone(), plural.clone())) {
         return Ok(());
     }
-    let at = match &place.namespace {
+    let at = match &target.namespace {
         Some(namespace) => format!("in the namespace \"{namespace}\""),
         None => "at the cluster scope".to_owned(),
     };
@@ -67,28 +67,28 @@ fn check_allowed(state: &State, verb: &str, place: &Place) -> Result<(), Failure
         format!(
             "{} is forbidden: User \"tester\" cannot {verb} resource \"{plural}\" in API group \
              \"{group}\" {at}",
-            resource(place)
+            resource(target)
         ),
     ))
 }
 
 fn review(state: &State, body: &Value) -> Value {
-    let wanted = &body["spec"]["resourceAttributes"];
-    let text = |field: &str| wanted[field].as_str().unwrap_or_default().to_owned();
-    let asked = (text("verb"), text("group"), text("resource"));
-    let mut answer = body.clone();
-    answer["status"] = json!({ "allowed": !state.denied.contains(&asked) });
-    answer
+    let attributes = &body["spec"]["resourceAttributes"];
+    let text = |field: &str| attributes[field].as_str().unwrap_or_default().to_owned();
+    let operation = (text("verb"), text("group"), text("resource"));
+    let mut review = body.clone();
+    review["status"] = json!({ "allowed": !state.denied.contains(&operation) });
+    review
 }
 
-fn found<'a>(state: &'a State, place: &Place) -> Result<&'a Value, Failure> {
-    let name = place.name.as_deref().unwrap_or_default();
-    let missing = || Failure::new(404, format!("{} \"{name}\" not found", resource(place)));
-    state.objects.get(&key(place)).ok_or_else(missing)
+fn found<'a>(state: &'a State, target: &Target) -> Result<&'a Value, Failure> {
+    let name = target.name.as_deref().unwrap_or_default();
+    let missing = || Failure::new(404, format!("{} \"{name}\" not found", resource(target)));
+    state.objects.get(&key(target)).ok_or_else(missing)
 }
 
-/// Has an object all labels that a selector names?
-pub(super) fn selected(object: &Value, asked: &Asked) -> bool {
+/// Whether an object matches the selectors of a request.
+pub(super) fn selected(object: &Value, asked: &RecordedRequest) -> bool {
     let labels = &object["metadata"]["labels"];
     let is_label = |term: &str| match term.split_once('=') {
         Some((name, value)) => labels[name.trim_end_matches('=')] == value.trim_start_matches('='),
@@ -106,9 +106,9 @@ pub(super) fn selected(object: &Value, asked: &Asked) -> bool {
         && terms("fieldSelector").iter().all(|term| is_field(term))
 }
 
-fn list(state: &State, asked: &Asked, place: &Place) -> Answer {
-    let (group, plural) = (&place.kind.group, &place.kind.plural);
-    let all = state.objects.list(group, plural, place.namespace.as_deref());
+fn list(state: &State, asked: &RecordedRequest, target: &Target) -> Answer {
+    let (group, plural) = (&target.kind.group, &target.kind.plural);
+    let all = state.objects.list(group, plural, target.namespace.as_deref());
     let all: Vec<&Value> = all.into_iter().filter(|object| selected(object, asked)).collect();
     let from: usize = asked.param("continue").and_then(|text| text.parse().ok()).unwrap_or(0);
     let limit: usize = asked.param("limit").and_then(|text| text.parse().ok()).unwrap_or(500);
@@ -117,25 +117,25 @@ fn list(state: &State, asked: &Asked, place: &Place) -> Answer {
     if from + page.len() < all.len() {
         meta["continue"] = json!((from + page.len()).to_string());
     }
-    let kind = format!("{}List", place.kind.kind);
+    let kind = format!("{}List", target.kind.kind);
     ok(
-        &json!({"kind": kind, "apiVersion": place.kind.api_version(), "metadata": meta, "items": page}),
+        &json!({"kind": kind, "apiVersion": target.kind.api_version(), "metadata": meta, "items": page}),
     )
 }
 
-fn create(state: &mut State, asked: &Asked, place: &Place) -> Answer {
+fn create(state: &mut State, asked: &RecordedRequest, target: &Target) -> Answer {
     let name = asked.body["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    let place = Place { name: Some(name.clone()), ..place.clone() };
-    check_writable(state, &place)?;
-    if state.objects.get(&key(&place)).is_some() {
-        return Err(Failure::exists(format!("{} \"{name}\" already exists", resource(&place))));
+    let target = Target { name: Some(name.clone()), ..target.clone() };
+    check_writable(state, &target)?;
+    if state.objects.get(&key(&target)).is_some() {
+        return Err(Failure::exists(format!("{} \"{name}\" already exists", resource(&target))));
     }
-    Ok(json_response(201, &state.objects.put(&key(&place), asked.body.clone())))
+    Ok(json_response(201, &state.objects.put(&key(&target), asked.body.clone())))
 }
 
-/// Nothing is made where nothing is, or all goes.
-fn check_writable(state: &State, place: &Place) -> Result<(), Failure> {
-    let Some(namespace) = &place.namespace else { return Ok(()) };
+/// Rejects writes to a missing namespace and creations in a terminating one.
+fn check_writable(state: &State, target: &Target) -> Result<(), Failure> {
+    let Some(namespace) = &target.namespace else { return Ok(()) };
     let of = Key {
         group: String::new(),
         plural: "namespaces".into(),
@@ -145,25 +145,30 @@ fn check_writable(state: &State, place: &Place) -> Result<(), Failure> {
     let Some(found) = state.objects.get(&of) else {
         return Err(Failure::new(404, format!("namespaces \"{namespace}\" not found")));
     };
-    let is_going = found["metadata"]["deletionTimestamp"].is_string();
-    if is_going && state.objects.get(&key(place)).is_none() {
+    let is_terminating = found["metadata"]["deletionTimestamp"].is_string();
+    if is_terminating && state.objects.get(&key(target)).is_none() {
         let why = format!(
             "unable to create new content in namespace {namespace} because it is being terminated"
         );
-        return Err(Failure::new(403, format!("{} is forbidden: {why}", resource(place))));
+        return Err(Failure::new(403, format!("{} is forbidden: {why}", resource(target))));
     }
     Ok(())
 }
 
-/// PUT and PATCH, of an object or its status.
-fn write(state: &mut State, asked: &Asked, place: &Place, part: Option<&str>) -> Answer {
-    check_writable(state, place)?;
-    let of = key(place);
+/// PUT and PATCH of an object or its status.
+fn write(
+    state: &mut State,
+    asked: &RecordedRequest,
+    target: &Target,
+    part: Option<&str>,
+) -> Answer {
+    check_writable(state, target)?;
+    let of = key(target);
     let before = state.objects.get(&of).cloned();
     let is_apply = asked.content_type == "application/apply-patch+yaml";
     let code = if before.is_none() { 201 } else { 200 };
     let Some(mut object) = before.or_else(|| is_apply.then(|| json!({}))) else {
-        return Err(found(state, place).err().unwrap_or_else(|| Failure::new(404, "not found")));
+        return Err(found(state, target).err().unwrap_or_else(|| Failure::new(404, "not found")));
     };
     let claimed = &asked.body["metadata"]["resourceVersion"];
     if claimed.is_string() && *claimed != object["metadata"]["resourceVersion"] {
@@ -185,7 +190,7 @@ fn write(state: &mut State, asked: &Asked, place: &Place, part: Option<&str>) ->
         (_, "application/apply-patch+yaml") => object = applied(state, asked, &of, &object)?,
         (_, other) => return Err(Failure::new(415, format!("{other} is not supported"))),
     }
-    immutable(state, &of, &object)?;
+    check_immutable(state, &of, &object)?;
     let object = state.objects.put(&of, object);
     let finalizers = object["metadata"]["finalizers"].as_array().is_none_or(Vec::is_empty);
     if object["metadata"]["deletionTimestamp"].is_string()
@@ -197,12 +202,17 @@ fn write(state: &mut State, asked: &Asked, place: &Place, part: Option<&str>) ->
     Ok(json_response(code, &object))
 }
 
-fn applied(state: &mut State, asked: &Asked, of: &Key, object: &Value) -> Result<Value, Failure> {
+fn applied(
+    state: &mut State,
+    asked: &RecordedRequest,
+    of: &Key,
+    object: &Value,
+) -> Result<Value, Failure> {
     let manager = asked.param("fieldManager").filter(|name| !name.is_empty());
     let manager =
         manager.ok_or_else(|| Failure::new(400, "fieldManager is required for apply patch"))?;
-    for (field, wanted) in [("apiVersion", "apiVersion"), ("kind", "kind")] {
-        if !asked.body[wanted].is_string() {
+    for field in ["apiVersion", "kind"] {
+        if !asked.body[field].is_string() {
             return Err(Failure::new(400, format!("invalid object type: {field} is not set")));
         }
     }
@@ -210,10 +220,10 @@ fn applied(state: &mut State, asked: &Asked, of: &Key, object: &Value) -> Result
         return Err(Failure::new(400, "metadata.managedFields must be nil"));
     }
     let mut owners = state.objects.owners(of);
-    let mut wanted = asked.body.clone();
-    secret_data(&mut wanted);
+    let mut fields = asked.body.clone();
+    encode_secret(&mut fields);
     let force = asked.param("force") == Some("true");
-    let mut result = apply::apply(object, &wanted, &mut owners, manager, force)
+    let mut result = apply::apply(object, &fields, &mut owners, manager, force)
         .map_err(|clash| Failure::new(409, clash))?;
     state.objects.set_owners(of, owners);
     for field in ["apiVersion", "kind"] {
@@ -222,8 +232,8 @@ fn applied(state: &mut State, asked: &Asked, of: &Key, object: &Value) -> Result
     Ok(result)
 }
 
-/// What is written as text is kept encoded, as in every Secret.
-fn secret_data(object: &mut Value) {
+/// Encodes the `stringData` of a Secret into its `data`.
+fn encode_secret(object: &mut Value) {
     if object["kind"] == "Secret" {
         let Some(Value::Object(texts)) =
             object.as_object_mut().and_then(|o| o.remove("stringData"))
@@ -237,8 +247,8 @@ fn secret_data(object: &mut Value) {
     }
 }
 
-/// A Job's template, and what a Deployment selects, can't be changed.
-fn immutable(state: &State, of: &Key, object: &Value) -> Result<(), Failure> {
+/// Rejects changes of a Job's template and of a Deployment's selector.
+fn check_immutable(state: &State, of: &Key, object: &Value) -> Result<(), Failure> {
     let Some(before) = state.objects.get(of) else { return Ok(()) };
     let field = match of.plural.as_str() {
         "jobs" => "/spec/template",
@@ -252,33 +262,38 @@ fn immutable(state: &State, of: &Key, object: &Value) -> Result<(), Failure> {
     Err(Failure::new(422, message))
 }
 
-fn delete(state: &mut State, asked: &Asked, place: &Place) -> Answer {
-    let mut object = found(state, place)?.clone();
-    let of = key(place);
+fn delete(state: &mut State, asked: &RecordedRequest, target: &Target) -> Answer {
+    let mut object = found(state, target)?.clone();
+    let of = key(target);
     let policy = asked.body["propagationPolicy"].as_str().or(asked.param("propagationPolicy"));
     let uid = &asked.body["preconditions"]["uid"];
     if uid.is_string() && *uid != object["metadata"]["uid"] {
         return Err(Failure::new(409, "the UID in the precondition does not match"));
     }
+    let version = &asked.body["preconditions"]["resourceVersion"];
+    if version.is_string() && *version != object["metadata"]["resourceVersion"] {
+        return Err(Failure::new(409, "the ResourceVersion in the precondition does not match"));
+    }
     let is_namespace = of.plural == "namespaces";
     if policy == Some("Foreground") && state.is_lingering && of.plural != "namespaces" {
         object["metadata"]["finalizers"] = json!(["foregroundDeletion"]);
     }
-    let is_kept = object["metadata"]["finalizers"].as_array().is_some_and(|list| !list.is_empty());
-    if is_kept || (is_namespace && state.is_lingering) {
+    let has_finalizers =
+        object["metadata"]["finalizers"].as_array().is_some_and(|list| !list.is_empty());
+    if has_finalizers || (is_namespace && state.is_lingering) {
         object["metadata"]["deletionTimestamp"] = json!("2025-01-01T00:00:00Z");
         if is_namespace {
             object["status"]["phase"] = json!("Terminating");
         }
         return ok(&state.objects.put(&of, object));
     }
-    // Jobs leave their pods behind unless they are told not to.
+    // By default, deletion of a Job orphans its pods.
     let with_owned = policy.map_or(of.plural != "jobs", |policy| policy != "Orphan");
     remove(state, &of, with_owned);
     ok(&json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}))
 }
 
-/// Removes an object; with a namespace, all that is in it.
+/// Deletes an object; with a namespace, all objects in it.
 pub(super) fn remove(state: &mut State, of: &Key, with_owned: bool) {
     if of.plural == "namespaces" {
         for key in state.objects.keys() {

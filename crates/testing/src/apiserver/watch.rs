@@ -1,4 +1,4 @@
-//! Watches: what changes, as it changes, until the connection ends.
+//! Watches.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,42 +11,46 @@ use serde_json::{Value, json};
 
 use super::answer::Failure;
 use super::objects::Change;
-use super::route::Place;
+use super::route::Target;
 use super::verbs::selected;
-use super::{Asked, Shared};
+use super::{RecordedRequest, Shared};
 
-/// How long a watch is silent before a bookmark comes.
+/// Interval of bookmarks without changes.
 const BOOKMARK_AFTER: Duration = Duration::from_millis(500);
 
 struct Watch {
     shared: Arc<Shared>,
-    asked: Asked,
-    place: Place,
-    /// What was told up to here.
-    seen: u64,
+    asked: RecordedRequest,
+    target: Target,
+    /// Version up to which changes were sent.
+    sent: u64,
     lines: VecDeque<String>,
-    is_over: bool,
+    has_ended: bool,
 }
 
-/// Begins a watch.
-pub(super) fn begin(shared: &Arc<Shared>, asked: &Asked, place: &Place) -> Response<Body> {
+/// Starts a watch.
+pub(super) fn begin(
+    shared: &Arc<Shared>,
+    asked: &RecordedRequest,
+    target: &Target,
+) -> Response<Body> {
     let from: Option<u64> = asked.param("resourceVersion").and_then(|text| text.parse().ok());
     let state = shared.state();
-    let seen = from.filter(|&from| from > 0).unwrap_or(state.objects.version());
-    if seen < state.objects.forgotten() {
-        if state.is_refusing_old {
+    let sent = from.filter(|&from| from > 0).unwrap_or(state.objects.version());
+    if sent < state.objects.compacted() {
+        if state.rejects_expired {
             return Failure::new(410, "too old resource version").into();
         }
         return error(410);
     }
     drop(state);
-    let (shared, asked, place) = (shared.clone(), asked.clone(), place.clone());
-    let watch = Watch { shared, asked, place, seen, lines: VecDeque::new(), is_over: false };
+    let (shared, asked, target) = (shared.clone(), asked.clone(), target.clone());
+    let watch = Watch { shared, asked, target, sent, lines: VecDeque::new(), has_ended: false };
     let next = async |mut watch: Watch| watch.next().await.map(|line| (line, watch));
     streamed(stream::unfold(watch, next))
 }
 
-/// A watch that ends with an error at once.
+/// A watch that ends with an error event at once.
 pub(super) fn error(code: u16) -> Response<Body> {
     let object = Failure::new(code, format!("too old resource version: 1 ({code})")).body();
     streamed(stream::iter([json!({"type": "ERROR", "object": object}).to_string() + "\n"]))
@@ -70,12 +74,12 @@ impl Watch {
             if let Some(line) = self.lines.pop_front() {
                 return Some(line);
             }
-            if self.is_over {
+            if self.has_ended {
                 return None;
             }
             signal.borrow_and_update();
-            self.look();
-            if self.lines.is_empty() && !self.is_over {
+            self.collect_changes();
+            if self.lines.is_empty() && !self.has_ended {
                 let changed = tokio::time::timeout(BOOKMARK_AFTER, signal.changed()).await;
                 if changed.is_err() && self.asked.param("allowWatchBookmarks") == Some("true") {
                     return Some(self.bookmark());
@@ -84,35 +88,35 @@ impl Watch {
         }
     }
 
-    fn look(&mut self) {
+    fn collect_changes(&mut self) {
         let state = self.shared.state();
-        if self.seen < state.objects.forgotten() {
+        if self.sent < state.objects.compacted() {
             let object = Failure::new(410, "too old resource version").body();
             self.lines.push_back(json!({"type": "ERROR", "object": object}).to_string() + "\n");
-            self.is_over = true;
+            self.has_ended = true;
             return;
         }
-        let changes = state.objects.since(self.seen);
-        self.seen = state.objects.version();
+        let changes = state.objects.since(self.sent);
+        self.sent = state.objects.version();
         drop(state);
-        let told = changes.iter().filter_map(|change| self.line(change)).collect::<Vec<_>>();
-        self.lines.extend(told);
+        let lines = changes.iter().filter_map(|change| self.line(change)).collect::<Vec<_>>();
+        self.lines.extend(lines);
     }
 
     fn line(&self, change: &Change) -> Option<String> {
         let key = &change.key;
-        let is_here = key.group == self.place.kind.group
-            && key.plural == self.place.kind.plural
-            && self.place.namespace.as_ref().is_none_or(|namespace| *namespace == key.namespace);
-        if !is_here || !selected(&change.object, &self.asked) {
+        let is_watched = key.group == self.target.kind.group
+            && key.plural == self.target.kind.plural
+            && self.target.namespace.as_ref().is_none_or(|namespace| *namespace == key.namespace);
+        if !is_watched || !selected(&change.object, &self.asked) {
             return None;
         }
         Some(json!({"type": change.what, "object": change.object}).to_string() + "\n")
     }
 
     fn bookmark(&self) -> String {
-        let kind = &self.place.kind;
-        let version = self.seen.to_string();
+        let kind = &self.target.kind;
+        let version = self.sent.to_string();
         let object: Value = json!({"kind": kind.kind, "apiVersion": kind.api_version(),
             "metadata": {"resourceVersion": version, "creationTimestamp": null}});
         json!({"type": "BOOKMARK", "object": object}).to_string() + "\n"

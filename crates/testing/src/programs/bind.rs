@@ -1,4 +1,4 @@
-//! A BIND of the test's own, with a zone that keys may change.
+//! BIND with a zone that can be updated by key.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -7,18 +7,18 @@ use tempfile::TempDir;
 
 use super::{Program, ZONE, find, free_port};
 
-/// The folder, the port and the keys of a server, which may run or not.
+/// Folder, port and keys of a server, which may run or not.
 pub struct Bind {
     folder: TempDir,
     port: u16,
-    /// The key, as `tsig-keygen` writes it, of who may change the zone.
+    /// Key that may update the zone, as `tsig-keygen` writes it.
     pub writer: String,
-    /// The key of who may only look.
+    /// Key that may only read.
     pub reader: String,
 }
 
 impl Bind {
-    /// Prepares a server; it does not run yet.
+    /// Prepares a server without starting it.
     pub fn prepare() -> Self {
         let (folder, port) = (TempDir::with_prefix("paddock-bind-").unwrap(), free_port());
         let files = [keygen("writer", "hmac-sha256"), keygen("reader", "hmac-sha512")];
@@ -39,9 +39,9 @@ impl Bind {
         Self { folder, port, writer, reader }
     }
 
-    /// Starts it, again on the same port with what it knew.
+    /// Starts it, on the same port and with its data.
     pub fn start(&self) -> Program {
-        // Debian's AppArmor keeps the program at its usual path out of temporary folders.
+        // Debian's AppArmor profile of the installed program denies temporary folders.
         let copy = self.folder.path().join("named");
         std::fs::copy(find("named", "PADDOCK_TEST_NAMED"), &copy).unwrap();
         let mut named = Command::new(copy);
@@ -50,33 +50,34 @@ impl Bind {
         running.wait_until(|| !self.dig(ZONE, "SOA").is_empty())
     }
 
-    /// Where it answers.
+    /// Its address.
     pub fn address(&self) -> SocketAddr {
         ([127, 0, 0, 1], self.port).into()
     }
 
-    /// What somebody else is told.
+    /// The records of a name, as `dig` prints them.
     pub fn dig(&self, name: &str, kind: &str) -> String {
-        let text = self.ask(&["+answer", name, kind]);
+        let text = self.query(&["+answer", name, kind]);
         let records = text.lines().filter(|line| !line.is_empty() && !line.starts_with(';'));
         records.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ") + "\n").collect()
     }
 
-    /// How somebody else who asks for a name is answered: `NOERROR`, `NXDOMAIN`.
+    /// The status of a query: `NOERROR`, `NXDOMAIN`.
     pub fn status(&self, name: &str) -> String {
-        let text = self.ask(&["+comments", name]);
-        let (_, rest) = text.split_once("status: ").unwrap_or_else(|| panic!("no answer: {text}"));
+        let text = self.query(&["+comments", name]);
+        let (_, rest) =
+            text.split_once("status: ").unwrap_or_else(|| panic!("no response: {text}"));
         rest.split(',').next().unwrap_or_default().to_owned()
     }
 
-    fn ask(&self, words: &[&str]) -> String {
+    fn query(&self, arguments: &[&str]) -> String {
         let mut dig = Command::new(find("dig", "PADDOCK_TEST_DIG"));
         dig.args(["@127.0.0.1", "-p", &self.port.to_string(), "+tcp", "+noall"]);
-        let output = dig.args(["+time=5", "+tries=1"]).args(words).output().unwrap();
+        let output = dig.args(["+time=5", "+tries=1"]).args(arguments).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Changes the zone, as somebody else with the key does: a line for `nsupdate`.
+    /// Updates the zone, as another client with the key does: a line for `nsupdate`.
     pub fn update(&self, line: &str) {
         let (key, lines) = (self.folder.path().join("writer"), self.folder.path().join("update"));
         std::fs::write(&key, &self.writer).unwrap();

@@ -1,4 +1,4 @@
-//! A Consul of the test's own: one server with its keys and values in a folder.
+//! Consul: one server with its data in a folder.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -11,34 +11,34 @@ use tempfile::TempDir;
 
 use super::{Program, find, free_port};
 
-/// The token that may do all, where anybody needs one.
+/// Management token, where ACLs are enabled.
 pub const ROOT_TOKEN: &str = "5f3c0c4e-0f0e-4b8e-9d5e-6a1d1f0b7a11";
 
-/// The folder and the ports of a server, which may run or not.
+/// Folder and ports of a server, which may run or not.
 pub struct Consul {
     folder: TempDir,
     port: u16,
 }
 
-/// A key as somebody else sees it.
+/// A key with its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pair {
     /// Its name.
     pub key: String,
     /// Its value.
     pub value: String,
-    /// The index with which it was last written.
+    /// Its modify index.
     pub index: u64,
 }
 
 impl Consul {
-    /// Prepares a server that anybody may change; it does not run yet.
+    /// Prepares a server without ACLs, without starting it.
     pub fn prepare() -> Self {
         Self::with(&json!({}))
     }
 
-    /// Prepares a server that only those with a token may change.
-    pub fn guarded() -> Self {
+    /// Prepares a server with ACLs.
+    pub fn with_acl() -> Self {
         let tokens = json!({"master": ROOT_TOKEN});
         Self::with(&json!({"enabled": true, "default_policy": "deny", "tokens": tokens}))
     }
@@ -59,33 +59,33 @@ impl Consul {
         Self { folder, port }
     }
 
-    /// Starts it, again on the same port with what it knew.
+    /// Starts it, on the same port and with its data.
     pub fn start(&self) -> Program {
         let mut consul = Command::new(find("consul", "PADDOCK_TEST_CONSUL"));
         consul.args(["agent", "-config-file"]).arg(self.folder.path().join("consul.json"));
         let running = Program::start(&consul, self.folder.path());
-        running.wait_until(|| self.writes())
+        running.wait_until(|| self.is_writable())
     }
 
-    /// Where it answers.
+    /// Its address.
     pub fn address(&self) -> SocketAddr {
         ([127, 0, 0, 1], self.port).into()
     }
 
-    /// Its address, as settings have it.
+    /// Its URL.
     pub fn url(&self) -> String {
         format!("http://{}", self.address())
     }
 
-    /// All keys that begin with `prefix`, as somebody else sees them.
+    /// All keys with this prefix.
     pub async fn tree(&self, prefix: &str) -> Vec<Pair> {
         let url = format!("{}/v1/kv/{prefix}?recurse&consistent", self.url());
-        let answer = self.send(reqwest::Client::new().get(url)).await;
-        let found: Vec<Value> = serde_json::from_str(&answer).unwrap_or_default();
+        let response = self.send(reqwest::Client::new().get(url)).await;
+        let found: Vec<Value> = serde_json::from_str(&response).unwrap_or_default();
         found.iter().map(pair).collect()
     }
 
-    /// The names of all keys that begin with `prefix`.
+    /// Names of all keys with this prefix.
     pub async fn keys(&self, prefix: &str) -> Vec<String> {
         self.tree(prefix).await.into_iter().map(|pair| pair.key).collect()
     }
@@ -95,49 +95,49 @@ impl Consul {
         self.tree(key).await.into_iter().find(|pair| pair.key == key)
     }
 
-    /// Writes a key, as somebody else does.
+    /// Writes a key, as another client does.
     pub async fn put(&self, key: &str, value: &str) {
         let url = format!("{}/v1/kv/{key}", self.url());
         self.send(reqwest::Client::new().put(url).body(value.to_owned())).await;
     }
 
-    /// Deletes a key, as somebody else does.
+    /// Deletes a key, as another client does.
     pub async fn delete(&self, key: &str) {
         self.send(reqwest::Client::new().delete(format!("{}/v1/kv/{key}", self.url()))).await;
     }
 
-    /// A token that may do what these rules say.
+    /// Creates a token with these rules.
     pub async fn token(&self, rules: &str) -> String {
         let put = |path: &str, body: Value| {
             reqwest::Client::new().put(format!("{}/v1/acl/{path}", self.url())).json(&body)
         };
         self.send(put("policy", json!({"Name": "some", "Rules": rules}))).await;
-        let made = self.send(put("token", json!({"Policies": [{"Name": "some"}]}))).await;
-        let made: Value = serde_json::from_str(&made).unwrap();
-        made["SecretID"].as_str().unwrap().to_owned()
+        let token = self.send(put("token", json!({"Policies": [{"Name": "some"}]}))).await;
+        let token: Value = serde_json::from_str(&token).unwrap();
+        token["SecretID"].as_str().unwrap().to_owned()
     }
 
     async fn send(&self, request: reqwest::RequestBuilder) -> String {
-        let answer = request.header("X-Consul-Token", ROOT_TOKEN).send().await.unwrap();
-        let (status, text) = (answer.status(), answer.text().await.unwrap());
-        // Where nothing is, it says so.
+        let response = request.header("X-Consul-Token", ROOT_TOKEN).send().await.unwrap();
+        let (status, text) = (response.status(), response.text().await.unwrap());
+        // A missing key is 404.
         assert!(status.is_success() || status == 404, "{status}: {text}");
         text
     }
 
-    /// Does it have a leader who writes?
-    fn writes(&self) -> bool {
-        let ask = || -> std::io::Result<String> {
+    /// Whether it has a leader and accepts writes.
+    fn is_writable(&self) -> bool {
+        let put = || -> std::io::Result<String> {
             let mut stream = TcpStream::connect(self.address())?;
             stream.set_read_timeout(Some(Duration::from_secs(10)))?;
             let head = format!("host: x\r\nconnection: close\r\nX-Consul-Token: {ROOT_TOKEN}");
             let line = "PUT /v1/kv/is-ready HTTP/1.1";
             write!(stream, "{line}\r\n{head}\r\ncontent-length: 1\r\n\r\nx")?;
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer)?;
-            Ok(answer)
+            let mut response = String::new();
+            stream.read_to_string(&mut response)?;
+            Ok(response)
         };
-        ask().is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
+        put().is_ok_and(|response| response.starts_with("HTTP/1.1 200"))
     }
 }
 

@@ -1,84 +1,84 @@
-//! A way to a server that can be made slow, or answer garbage in its place.
+//! TCP proxy in front of a server that can stall or respond with garbage.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-/// What happens to those who come.
+/// Behaviour of the gate.
 #[derive(Clone)]
 pub enum Mode {
-    /// They reach the server.
+    /// Connections reach the server.
     Pass,
-    /// They are listened to, and never answered.
+    /// Connections are accepted and read, but never answered.
     Stall,
-    /// They are given these bytes.
+    /// Connections receive these bytes.
     Garbage(Vec<u8>),
 }
 
-struct Inside {
+struct State {
     mode: Mode,
     open: Vec<TcpStream>,
 }
 
-/// A gate before a server.
+/// A gate in front of a server.
 pub struct Gate {
-    /// Where visitors come to.
+    /// Address for clients.
     pub address: SocketAddr,
-    inside: Arc<Mutex<Inside>>,
+    state: Arc<Mutex<State>>,
 }
 
 impl Gate {
-    /// A gate that lets all through to `server`.
+    /// Starts a gate that passes connections to `server`.
     pub fn before(server: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let inside = Arc::new(Mutex::new(Inside { mode: Mode::Pass, open: Vec::new() }));
-        let shared = inside.clone();
+        let state = Arc::new(Mutex::new(State { mode: Mode::Pass, open: Vec::new() }));
+        let shared = state.clone();
         std::thread::spawn(move || {
-            for visitor in listener.incoming().flatten() {
+            for client in listener.incoming().flatten() {
                 let mode = {
-                    let mut inside = shared.lock().unwrap();
-                    inside.open.push(visitor.try_clone().unwrap());
-                    inside.mode.clone()
+                    let mut state = shared.lock().unwrap();
+                    state.open.push(client.try_clone().unwrap());
+                    state.mode.clone()
                 };
-                std::thread::spawn(move || receive(visitor, server, mode));
+                std::thread::spawn(move || handle(client, server, mode));
             }
         });
-        Self { address, inside }
+        Self { address, state }
     }
 
-    /// Changes what happens to those who come. Those who are there are cut off.
+    /// Changes the behaviour for new connections and closes open ones.
     pub fn set(&self, mode: Mode) {
-        let mut inside = self.inside.lock().unwrap();
-        inside.mode = mode;
-        for stream in inside.open.drain(..) {
+        let mut state = self.state.lock().unwrap();
+        state.mode = mode;
+        for stream in state.open.drain(..) {
             let _ = stream.shutdown(Shutdown::Both);
         }
     }
 }
 
-fn receive(mut visitor: TcpStream, server: SocketAddr, mode: Mode) {
+fn handle(mut client: TcpStream, server: SocketAddr, mode: Mode) {
     match mode {
         Mode::Pass => {
             let Ok(server) = TcpStream::connect(server) else {
-                let _ = visitor.shutdown(Shutdown::Both);
+                let _ = client.shutdown(Shutdown::Both);
                 return;
             };
-            let (from, to) = (visitor.try_clone().unwrap(), server.try_clone().unwrap());
-            std::thread::spawn(move || carry(from, to));
-            carry(server, visitor);
+            let (from, to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+            std::thread::spawn(move || copy(from, to));
+            copy(server, client);
         }
-        Mode::Stall => while visitor.read(&mut [0; 4096]).is_ok_and(|length| length > 0) {},
+        Mode::Stall => while client.read(&mut [0; 4096]).is_ok_and(|length| length > 0) {},
         Mode::Garbage(bytes) => {
-            let _ = visitor.read(&mut [0; 4096]);
-            let _ = visitor.write_all(&bytes);
-            let _ = visitor.shutdown(Shutdown::Both);
+            let _ = client.read(&mut [0; 4096]);
+            let _ = client.write_all(&bytes);
+            let _ = client.shutdown(Shutdown::Both);
         }
     }
 }
 
-/// Carries bytes until one side is closed, and closes the other.
-fn carry(mut from: TcpStream, mut to: TcpStream) {
+/// Copies bytes until one side is closed, and closes the other.
+fn copy(mut from: TcpStream, mut to: TcpStream) {
     let _ = std::io::copy(&mut from, &mut to);
     let _ = to.shutdown(Shutdown::Both);
     let _ = from.shutdown(Shutdown::Both);

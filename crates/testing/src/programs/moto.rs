@@ -1,4 +1,4 @@
-//! A moto of the test's own: AWS' APIs, in memory. It forgets all when it ends.
+//! moto: AWS APIs in memory. Its data is lost when it ends.
 
 use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
@@ -8,20 +8,20 @@ use tempfile::TempDir;
 
 use super::{Program, ZONE, find, free_port};
 
-/// The folder and the port of a server, which may run or not.
+/// Folder and port of a server, which may run or not.
 pub struct Moto {
     folder: TempDir,
     port: u16,
 }
 
 impl Moto {
-    /// Prepares a server; it does not run yet.
+    /// Prepares a server without starting it.
     pub fn prepare() -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         Self { folder: TempDir::with_prefix("paddock-moto-").unwrap(), port: free_port() }
     }
 
-    /// Starts it; it knows of nothing.
+    /// Starts it, without data.
     pub fn start(&self) -> Program {
         let mut moto = Command::new(find("moto_server", "PADDOCK_TEST_MOTO"));
         moto.args(["-H", "127.0.0.1", "-p", &self.port.to_string()]);
@@ -29,13 +29,13 @@ impl Moto {
         running.wait_until(|| TcpStream::connect(self.address()).is_ok())
     }
 
-    /// Where it answers.
+    /// Its address.
     pub fn address(&self) -> SocketAddr {
         ([127, 0, 0, 1], self.port).into()
     }
 
-    /// Makes the zone; what moto says of it.
-    pub async fn make_zone(&self) -> String {
+    /// Creates the zone and returns moto's response.
+    pub async fn create_zone(&self) -> String {
         let body = format!(
             "<CreateHostedZoneRequest xmlns=\"https://route53.amazonaws.com/doc/2013-04-01/\">\
              <Name>{ZONE}.</Name><CallerReference>x</CallerReference></CreateHostedZoneRequest>"
@@ -44,9 +44,9 @@ impl Moto {
         self.send(request).await
     }
 
-    /// All records of the zones whose ids `made` names, as others see them.
-    pub async fn records(&self, made: &str) -> String {
-        let (_, id) = made.split_once("/hostedzone/").unwrap();
+    /// All records of the zone in a response of [`Moto::create_zone`].
+    pub async fn records(&self, created: &str) -> String {
+        let (_, id) = created.split_once("/hostedzone/").unwrap();
         let id = id.split(['<', '/']).next().unwrap();
         let url = self.url(&format!("hostedzone/{id}/rrset"));
         self.send(reqwest::Client::new().get(url)).await
@@ -57,10 +57,10 @@ impl Moto {
     }
 
     async fn send(&self, request: reqwest::RequestBuilder) -> String {
-        // By this it knows which service is meant.
+        // moto selects the service by this header.
         let signed = "AWS4-HMAC-SHA256 Credential=x/20300101/us-east-1/route53/aws4_request, SignedHeaders=host, Signature=x";
-        let answer = request.header(AUTHORIZATION, signed).send().await.unwrap();
-        let (status, text) = (answer.status(), answer.text().await.unwrap());
+        let response = request.header(AUTHORIZATION, signed).send().await.unwrap();
+        let (status, text) = (response.status(), response.text().await.unwrap());
         assert!(status.is_success(), "{status}: {text}");
         text
     }

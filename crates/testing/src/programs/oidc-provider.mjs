@@ -1,6 +1,6 @@
 // A real OpenID provider for tests, on loopback: `node oidc-provider.mjs '{"port": 0, …}'`.
-// It prints its port when it is ready, and ends with its standard input, so that it never outlives
-// the test that started it. `issuer` is where users reach it, if that is not its own address.
+// Prints its port when it is ready, and exits when its standard input closes, so that it never
+// outlives the test. `issuer` is its URL for users, if that is not its own address.
 import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
 import http from 'node:http';
 import { join } from 'node:path';
@@ -12,22 +12,22 @@ const options = JSON.parse(process.argv[2]);
 
 process.stdin.on('end', () => process.exit(0)).resume();
 
-const kept = new Map();
+const stored = new Map();
 
-// What the provider keeps, in memory; clients can be counted.
+// In-memory storage of the provider; clients can be counted.
 class Store {
   constructor(model) { this.model = model; }
   key(id) { return `${this.model}:${id}`; }
-  async upsert(id, payload) { kept.set(this.key(id), payload); }
-  async find(id) { return kept.get(this.key(id)); }
+  async upsert(id, payload) { stored.set(this.key(id), payload); }
+  async find(id) { return stored.get(this.key(id)); }
   async findByUid() { return undefined; }
   async findByUserCode() { return undefined; }
-  async consume(id) { kept.get(this.key(id)).consumed = 1; }
-  async destroy(id) { kept.delete(this.key(id)); }
+  async consume(id) { stored.get(this.key(id)).consumed = 1; }
+  async destroy(id) { stored.delete(this.key(id)); }
   async revokeByGrantId() {}
 }
 
-// By way of PEM: a key that was made just now and is exported as JWK sometimes locks Node 20 up.
+// Through PEM: exporting a new key as JWK sometimes hangs in Node 20.
 const pem = {
   publicKeyEncoding: { type: 'spki', format: 'pem' },
   privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
@@ -58,7 +58,7 @@ server.listen(options.port, '127.0.0.1', () => {
       registrationManagement: {
         enabled: true, rotateRegistrationAccessToken: options.rotates_tokens,
       },
-      // A resource `urn:api:ES256` gives tokens for that audience, signed so.
+      // A resource `urn:api:ES256` yields tokens with that audience, signed with that algorithm.
       resourceIndicators: {
         enabled: true,
         defaultResource: () => 'urn:api:RS256',
@@ -70,11 +70,11 @@ server.listen(options.port, '127.0.0.1', () => {
       },
     },
   });
-  const answer = provider.callback();
+  const handle = provider.callback();
   server.on('request', (request, response) => {
-    if (request.url !== '/test/clients') return answer(request, response);
-    const clients = [...kept.keys()].filter((name) => name.startsWith('Client:'));
-    if (request.method === 'DELETE') clients.forEach((name) => kept.delete(name));
+    if (request.url !== '/test/clients') return handle(request, response);
+    const clients = [...stored.keys()].filter((name) => name.startsWith('Client:'));
+    if (request.method === 'DELETE') clients.forEach((name) => stored.delete(name));
     response.end(JSON.stringify(clients.map((name) => name.slice('Client:'.length))));
   });
   console.log(port);

@@ -1,4 +1,4 @@
-//! A real OpenID provider (npm `oidc-provider`), a child of the test that starts it.
+//! A real OpenID provider (npm `oidc-provider`) as a child process of a test.
 
 use std::env;
 use std::io::{BufRead, BufReader};
@@ -9,20 +9,20 @@ use std::thread;
 use std::time::Duration;
 
 use model::Secret;
-use port::Client;
+use port::SsoClient;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// What allows clients to be registered with it.
+/// Initial access token for client registration.
 pub const INITIAL_TOKEN: &str = "initial-token";
 
-/// How long it may take to start, on a machine that has much else to do.
-const START_WITHIN: Duration = Duration::from_mins(2);
+/// Startup timeout, for a loaded machine.
+const START_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// A running provider; it ends with this.
+/// A running provider; killed on drop.
 pub struct OidcProvider {
-    /// Its name, and its address.
+    /// Its issuer URL.
     pub issuer: String,
     port: u16,
     child: Child,
@@ -30,12 +30,12 @@ pub struct OidcProvider {
 }
 
 impl OidcProvider {
-    /// Starts one whose clients' tokens change with every change of a client.
+    /// Starts a provider that rotates registration tokens with every change of a client.
     pub fn start() -> Self {
         Self::with(&json!({"port": 0, "generation": 1, "rotates_tokens": true, "claims": claims()}))
     }
 
-    /// Starts one with these options.
+    /// Starts a provider with these options.
     pub fn with(options: &Value) -> Self {
         let folder = TempDir::new().unwrap();
         let mut child = Command::new("node")
@@ -49,25 +49,25 @@ impl OidcProvider {
             .expect("this test needs node: run ./test, which installs it");
         let (output, lines) = (child.stdout.take().unwrap(), mpsc::channel());
         let mut provider = Self { issuer: String::new(), port: 0, child, _folder: folder };
-        // Read to its end in a thread: it must neither hang this one, nor fail to say something.
+        // Read to the end in a thread, so that the provider never blocks on its output.
         thread::spawn(move || {
             BufReader::new(output).lines().try_for_each(|line| lines.0.send(line))
         });
-        let line = lines.1.recv_timeout(START_WITHIN).expect("the provider starts").unwrap();
-        provider.port = line.parse().expect("the provider says its port when it is ready");
+        let line = lines.1.recv_timeout(START_TIMEOUT).expect("the provider starts").unwrap();
+        provider.port = line.parse().expect("the provider prints its port when it is ready");
         provider.issuer = format!("http://127.0.0.1:{}", provider.port);
         provider
     }
 
-    /// Ends it, as a crash would.
+    /// Kills it.
     pub fn stop(mut self) -> u16 {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         self.port
     }
 
-    /// A token for a client, or the status of the refusal.
-    pub async fn token(&self, client: &Client, algorithm: &str) -> Result<String, u16> {
+    /// Requests a token for a client. The error is the status.
+    pub async fn token(&self, client: &SsoClient, algorithm: &str) -> Result<String, u16> {
         let request = http()
             .post(format!("{}/token", self.issuer))
             .basic_auth(&client.id, Some(client.secret.reveal()))
@@ -81,27 +81,27 @@ impl OidcProvider {
         body["access_token"].as_str().map(String::from).ok_or(status)
     }
 
-    /// A client that somebody has registered.
-    pub async fn register(&self) -> Client {
-        let wanted = json!({"grant_types": ["client_credentials"], "redirect_uris": [],
+    /// Registers a client, as another user does.
+    pub async fn register(&self) -> SsoClient {
+        let metadata = json!({"grant_types": ["client_credentials"], "redirect_uris": [],
             "response_types": [], "token_endpoint_auth_method": "client_secret_basic"});
         let request = http().post(format!("{}/reg", self.issuer)).bearer_auth(INITIAL_TOKEN);
-        let response = request.json(&wanted).send().await.unwrap();
-        let made: Value = response.json().await.unwrap();
+        let response = request.json(&metadata).send().await.unwrap();
+        let created: Value = response.json().await.unwrap();
         let text =
-            |name: &str| made[name].as_str().unwrap_or_else(|| panic!("{made:#}")).to_owned();
+            |name: &str| created[name].as_str().unwrap_or_else(|| panic!("{created:#}")).to_owned();
         let handle = Secret::new(text("registration_access_token"));
-        Client { id: text("client_id"), secret: Secret::new(text("client_secret")), handle }
+        SsoClient { id: text("client_id"), secret: Secret::new(text("client_secret")), handle }
     }
 
-    /// The ids of all its clients.
+    /// Ids of all clients.
     pub async fn clients(&self) -> Vec<String> {
         let url = format!("{}/test/clients", self.issuer);
         http().request(Method::GET, url).send().await.unwrap().json().await.unwrap()
     }
 
-    /// Has it forget all its clients, as if somebody had removed them.
-    pub async fn forget(&self) {
+    /// Deletes all clients, as another user does.
+    pub async fn delete_clients(&self) {
         let url = format!("{}/test/clients", self.issuer);
         let done = http().request(Method::DELETE, url).send().await.unwrap();
         assert!(done.status().is_success(), "{done:?}");
@@ -115,7 +115,7 @@ impl Drop for OidcProvider {
     }
 }
 
-/// What it says in every token about the bearer.
+/// Claims in every token.
 pub fn claims() -> Value {
     json!({"preferred_username": "ann", "rh-org-id": "17", "realm_access": {"roles": ["admin"]}})
 }
@@ -128,7 +128,7 @@ fn http() -> reqwest::Client {
 fn node_modules() -> String {
     let folder = env::var("PADDOCK_TEST_NODE_MODULES")
         .expect("this test needs npm's oidc-provider in PADDOCK_TEST_NODE_MODULES: run ./test");
-    let is_there = Path::new(&folder).join("oidc-provider").is_dir();
-    assert!(is_there, "there is no oidc-provider in PADDOCK_TEST_NODE_MODULES: run ./test");
+    let is_installed = Path::new(&folder).join("oidc-provider").is_dir();
+    assert!(is_installed, "PADDOCK_TEST_NODE_MODULES has no oidc-provider: run ./test");
     folder
 }

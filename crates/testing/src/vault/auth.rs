@@ -1,4 +1,4 @@
-//! Who asks: tokens with rules and an end, and AppRole, which gives them out.
+//! Authentication: tokens with rules and expiry, and AppRole, which issues them.
 
 use std::time::Duration;
 
@@ -8,17 +8,17 @@ use serde_json::{Value, json};
 use super::State;
 use super::serve::{Answer, error};
 
-/// What a policy allows: paths that begin so, and what may be done there.
+/// A rule of a policy: a path prefix and its capabilities.
 #[derive(Debug, Clone)]
 pub struct Rule {
-    /// What allowed paths begin with.
+    /// The path prefix.
     pub path: String,
     /// `create`, `read`, `update`, `patch`, `delete`.
     pub capabilities: Vec<String>,
 }
 
 impl Rule {
-    /// Allows these, separated by blanks, below a path.
+    /// Allows these capabilities, separated by blanks, below a path.
     pub fn new(path: &str, capabilities: &str) -> Self {
         let capabilities = capabilities.split(' ').map(str::to_owned).collect();
         Self { path: path.to_owned(), capabilities }
@@ -33,15 +33,15 @@ impl Rule {
 /// A role of AppRole, mounted at `approle`.
 #[derive(Debug, Clone)]
 pub struct Role {
-    /// What has to be shown beside the role's id.
+    /// The secret id.
     pub secret_id: String,
-    /// What its tokens may do.
+    /// Rules of its tokens.
     pub rules: Vec<Rule>,
-    /// How long a token is good.
+    /// Lifetime of a token.
     pub seconds: u64,
-    /// How long it can be renewed at all; 0 for ever.
+    /// Maximum lifetime with renewals; 0: unlimited.
     pub max_seconds: u64,
-    /// Can its tokens be renewed?
+    /// Whether its tokens are renewable.
     pub is_renewable: bool,
 }
 
@@ -50,12 +50,12 @@ pub(super) struct Token {
     seconds: u64,
     is_renewable: bool,
     until: Option<Time>,
-    last: Option<Time>,
+    max_until: Option<Time>,
 }
 
 impl Token {
     pub(super) fn root() -> Self {
-        Self { rules: Rule::all(), seconds: 0, is_renewable: false, until: None, last: None }
+        Self { rules: Rule::all(), seconds: 0, is_renewable: false, until: None, max_until: None }
     }
 
     pub(super) fn new(
@@ -66,14 +66,14 @@ impl Token {
         is_renewable: bool,
     ) -> Self {
         let after = |seconds| (seconds > 0).then(|| now + Duration::from_secs(seconds));
-        Self { rules, seconds, is_renewable, until: after(seconds), last: after(max) }
+        Self { rules, seconds, is_renewable, until: after(seconds), max_until: after(max) }
     }
 
-    pub(super) fn is_over(&self, now: Time) -> bool {
+    pub(super) fn is_expired(&self, now: Time) -> bool {
         self.until.is_some_and(|until| until <= now)
     }
 
-    /// Is any rule about this mount?
+    /// Whether any rule concerns this mount.
     pub(super) fn may_below(&self, mount: &str) -> bool {
         self.rules.iter().any(|rule| rule.path.is_empty() || rule.path.starts_with(mount))
     }
@@ -86,12 +86,13 @@ impl Token {
             _ => &["delete"],
         };
         self.rules.iter().any(|rule| {
-            let allows = |one: &&str| rule.capabilities.iter().any(|other| other == one);
+            let allows =
+                |needed: &&str| rule.capabilities.iter().any(|capability| capability == needed);
             path.starts_with(&rule.path) && needed.iter().all(allows)
         })
     }
 
-    fn left(&self, now: Time) -> u64 {
+    fn ttl(&self, now: Time) -> u64 {
         self.until.map_or(0, |until| until.since(now).as_secs())
     }
 }
@@ -115,23 +116,23 @@ pub(super) fn log_in(state: &mut State, mount: &str, body: &Value) -> Answer {
 
 fn granted(name: &str, token: &Token, now: Time) -> Answer {
     let auth = json!({
-        "client_token": name, "lease_duration": token.left(now), "renewable": token.is_renewable,
+        "client_token": name, "lease_duration": token.ttl(now), "renewable": token.is_renewable,
     });
     (200, json!({"auth": auth}))
 }
 
-/// What a token does with itself.
+/// Operations of a token on itself.
 pub(super) fn token(state: &mut State, name: &str, method: &str, what: &str) -> Answer {
     let now = state.now();
     let Some(token) = state.tokens.get_mut(name) else { return error(403, "permission denied") };
     match (method, what) {
         ("GET", "lookup-self") => {
-            (200, json!({"data": {"ttl": token.left(now), "renewable": token.is_renewable}}))
+            (200, json!({"data": {"ttl": token.ttl(now), "renewable": token.is_renewable}}))
         }
         ("POST", "renew-self") if !token.is_renewable => error(400, "lease is not renewable"),
         ("POST", "renew-self") => {
             let next = now + Duration::from_secs(token.seconds);
-            token.until = Some(token.last.map_or(next, |last| last.min(next)));
+            token.until = Some(token.max_until.map_or(next, |max| max.min(next)));
             granted(name, token, now)
         }
         ("POST", "revoke-self") => {

@@ -3,12 +3,12 @@
 use serde_json::{Map, Value, json};
 
 use super::State;
-use super::serve::{Answer, Asked, error};
+use super::serve::{Answer, VaultRequest, error};
 
 /// A secret of version 2.
 #[derive(Default)]
 pub(super) struct Entry {
-    /// Oldest first; none where it was deleted.
+    /// Oldest first; none if deleted.
     pub(super) versions: Vec<Option<Map<String, Value>>>,
     pub(super) custom: Map<String, Value>,
 }
@@ -29,19 +29,19 @@ impl Entry {
 }
 
 /// Version 1: the path is the secret.
-pub(super) fn one(state: &mut State, asked: &Asked<'_>) -> Answer {
+pub(super) fn version_1(state: &mut State, asked: &VaultRequest<'_>) -> Answer {
     match (asked.method, asked.body) {
-        ("GET", _) => match state.one.get(asked.path) {
+        ("GET", _) => match state.kv1.get(asked.path) {
             Some(values) => (200, json!({"data": values, "lease_duration": 2_764_800})),
             None => error(404, ""),
         },
         ("POST" | "PUT", Value::Object(values)) if !values.is_empty() => {
-            state.one.insert(asked.path.to_owned(), values.clone());
+            state.kv1.insert(asked.path.to_owned(), values.clone());
             (204, Value::Null)
         }
         ("POST" | "PUT", _) => error(400, "missing data fields"),
         ("DELETE", _) => {
-            state.one.remove(asked.path);
+            state.kv1.remove(asked.path);
             (204, Value::Null)
         }
         _ => error(405, "unsupported operation"),
@@ -49,7 +49,7 @@ pub(super) fn one(state: &mut State, asked: &Asked<'_>) -> Answer {
 }
 
 /// Version 2, mounted at `secret`.
-pub(super) fn two(state: &mut State, asked: &Asked<'_>, rest: &str) -> Answer {
+pub(super) fn version_2(state: &mut State, asked: &VaultRequest<'_>, rest: &str) -> Answer {
     let settings = json!({"max_versions": 0, "cas_required": false, "delete_version_after": "0s"});
     match rest.split_once('/') {
         None if rest == "config" && asked.method == "GET" => (200, json!({"data": settings})),
@@ -63,10 +63,10 @@ pub(super) fn two(state: &mut State, asked: &Asked<'_>, rest: &str) -> Answer {
     }
 }
 
-fn data(state: &mut State, asked: &Asked<'_>, place: &str) -> Answer {
+fn data(state: &mut State, asked: &VaultRequest<'_>, path: &str) -> Answer {
     match asked.method {
         "GET" => {
-            let found = state.two.get(place).filter(|entry| !entry.versions.is_empty());
+            let found = state.kv2.get(path).filter(|entry| !entry.versions.is_empty());
             let Some(entry) = found else { return error(404, "") };
             let status = if entry.newest().is_some() { 200 } else { 404 };
             (status, json!({"data": {"data": entry.newest(), "metadata": entry.metadata()}}))
@@ -75,20 +75,20 @@ fn data(state: &mut State, asked: &Asked<'_>, place: &str) -> Answer {
             let Some(values) = asked.body["data"].as_object() else {
                 return error(400, "no data provided");
             };
-            let now = state.two.get(place).map_or(0, |entry| entry.versions.len());
+            let now = state.kv2.get(path).map_or(0, |entry| entry.versions.len());
             if asked.body["options"]["cas"]
                 .as_u64()
                 .is_some_and(|cas| usize::try_from(cas) != Ok(now))
             {
                 return error(400, "check-and-set parameter did not match the current version");
             }
-            let entry = state.two.entry(place.to_owned()).or_default();
+            let entry = state.kv2.entry(path.to_owned()).or_default();
             entry.versions.push(Some(values.clone()));
             (200, json!({"data": entry.metadata()}))
         }
         "DELETE" => {
             if let Some(newest) =
-                state.two.get_mut(place).and_then(|entry| entry.versions.last_mut())
+                state.kv2.get_mut(path).and_then(|entry| entry.versions.last_mut())
             {
                 *newest = None;
             }
@@ -98,12 +98,12 @@ fn data(state: &mut State, asked: &Asked<'_>, place: &str) -> Answer {
     }
 }
 
-fn metadata(state: &mut State, asked: &Asked<'_>, place: &str) -> Answer {
+fn metadata(state: &mut State, asked: &VaultRequest<'_>, path: &str) -> Answer {
     let has_patch = state.has_patch;
     let change = asked.body["custom_metadata"].as_object();
-    match (asked.method, state.two.get_mut(place)) {
+    match (asked.method, state.kv2.get_mut(path)) {
         ("DELETE", _) => {
-            state.two.remove(place);
+            state.kv2.remove(path);
             (204, Value::Null)
         }
         ("GET", Some(entry)) => (200, json!({"data": entry.metadata()})),
@@ -119,24 +119,24 @@ fn metadata(state: &mut State, asked: &Asked<'_>, place: &str) -> Answer {
                     value => drop(custom.insert(key.clone(), value.clone())),
                 }
             }
-            keep(entry, custom)
+            set_custom(entry, custom)
         }
         ("POST" | "PUT", _) => {
-            let entry = state.two.entry(place.to_owned()).or_default();
-            keep(entry, change.cloned().unwrap_or_else(|| entry.custom.clone()))
+            let entry = state.kv2.entry(path.to_owned()).or_default();
+            set_custom(entry, change.cloned().unwrap_or_else(|| entry.custom.clone()))
         }
         _ => error(404, ""),
     }
 }
 
-/// As Vault means it: letters, marks, numbers, signs, and the blank.
+/// Printable by Vault's definition: letters, marks, numbers, symbols and the blank.
 fn is_printable(text: &str) -> bool {
     let escaped: String = format!("a{text}").escape_debug().collect();
     !escaped.replace(r"\\", "").contains(r"\u{") && !text.contains(char::is_control)
 }
 
-/// Takes custom metadata, within Vault's limits.
-fn keep(entry: &mut Entry, custom: Map<String, Value>) -> Answer {
+/// Sets custom metadata within Vault's limits.
+fn set_custom(entry: &mut Entry, custom: Map<String, Value>) -> Answer {
     let fits = |(key, value): (&String, &Value)| {
         let value = value.as_str().filter(|text| text.len() <= 512);
         key.len() <= 128 && is_printable(key) && value.is_some_and(is_printable)

@@ -1,16 +1,16 @@
-//! The PKI engine: certificates are texts with a serial number and an end.
+//! The PKI engine: certificates are texts with a serial number and an expiry.
 
 use std::time::Duration;
 
 use serde_json::json;
 
 use super::State;
-use super::serve::{Answer, Asked, error};
+use super::serve::{Answer, VaultRequest, error};
 
-/// How long a certificate is good when nothing is said.
+/// Default lifetime of a certificate.
 const DEFAULT_SECONDS: u64 = 30 * 24 * 3600;
 
-pub(super) fn act(state: &mut State, asked: &Asked<'_>, rest: &str) -> Answer {
+pub(super) fn act(state: &mut State, asked: &VaultRequest<'_>, rest: &str) -> Answer {
     match (asked.method, rest.split_once('/'), rest) {
         ("POST", Some(("issue", "web")), _) => issue(state, asked),
         ("POST", Some(("issue", role)), _) => error(400, &format!("unknown role: {role}")),
@@ -30,7 +30,7 @@ fn serial_of(number: usize) -> String {
     format!("0a:{number:02x}")
 }
 
-fn issue(state: &mut State, asked: &Asked<'_>) -> Answer {
+fn issue(state: &mut State, asked: &VaultRequest<'_>) -> Answer {
     let name = asked.body["common_name"].as_str().unwrap_or_default();
     if !name.ends_with(".example.test") {
         return error(400, &format!("common name {name} not allowed by this role"));

@@ -1,4 +1,4 @@
-//! One request: is it lost, is Vault sealed, who asks, may they, what is meant.
+//! Handles one request: losses, seal, authentication, authorization, routing.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,8 +14,8 @@ use super::{Call, Hold, Lost, State, auth, kv, pki};
 /// A status, and a body unless that is null.
 pub(super) type Answer = (u16, Value);
 
-/// What is asked.
-pub(super) struct Asked<'a> {
+/// A request.
+pub(super) struct VaultRequest<'a> {
     pub(super) method: &'a str,
     pub(super) path: &'a str,
     pub(super) body: &'a Value,
@@ -26,7 +26,7 @@ pub(super) fn router(state: Arc<Mutex<State>>) -> Router {
     Router::new().fallback(serve).with_state(state)
 }
 
-/// An answer as errors have it.
+/// An error response.
 pub(super) fn error(status: u16, why: &str) -> Answer {
     let errors = if why.is_empty() { json!([]) } else { json!([why]) };
     (status, json!({"errors": errors}))
@@ -44,20 +44,20 @@ async fn serve(Injected(state): Injected<Arc<Mutex<State>>>, request: Request) -
         namespace: text(&parts.headers, "x-vault-namespace").to_owned(),
     };
     let content_type = text(&parts.headers, header::CONTENT_TYPE.as_str());
-    let (number, held) = enter(&state, &call);
+    let (number, held) = record(&state, &call);
     if let Some(held) = held {
         held.arrived.notify_one();
         held.released.notified().await;
     }
     let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((_, place, values)) = state.meddling.take_if(|(at, ..)| *at == number) {
-        state.put(place, values);
+    if let Some((_, path, values)) = state.concurrent_write.take_if(|(at, ..)| *at == number) {
+        state.put(path, values);
     }
     let lost = state.lost.take_if(|(at, _)| *at == number).map(|(_, how)| how);
     if lost == Some(Lost::Before) {
         return cut();
     }
-    let asked = Asked { method: &call.method, path: &call.path, body: &body, content_type };
+    let asked = VaultRequest { method: &call.method, path: &call.path, body: &body, content_type };
     let (status, body) = answer(&mut state, &asked, &call.token);
     if lost == Some(Lost::After) {
         return cut();
@@ -68,15 +68,15 @@ async fn serve(Injected(state): Injected<Arc<Mutex<State>>>, request: Request) -
     response
 }
 
-/// Notes a call: its number, and whether it has to wait.
-fn enter(state: &Mutex<State>, call: &Call) -> (usize, Option<Hold>) {
+/// Records a call. Returns its number, and its delay if any.
+fn record(state: &Mutex<State>, call: &Call) -> (usize, Option<Hold>) {
     let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
     let number = state.calls.len();
     state.calls.push(call.clone());
     (number, state.held.take_if(|(at, _)| *at == number).map(|(_, hold)| hold))
 }
 
-/// An answer that breaks off before its first byte.
+/// A response that breaks off before its first byte.
 fn cut() -> Response<Body> {
     let broken: Result<Vec<u8>, _> = Err(std::io::Error::other("cut"));
     Response::new(Body::from_stream(stream::iter([broken])))
@@ -86,7 +86,7 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
-fn answer(state: &mut State, asked: &Asked<'_>, token: &str) -> Answer {
+fn answer(state: &mut State, asked: &VaultRequest<'_>, token: &str) -> Answer {
     if state.is_sealed {
         return error(503, "Vault is sealed");
     }
@@ -94,23 +94,23 @@ fn answer(state: &mut State, asked: &Asked<'_>, token: &str) -> Answer {
         return auth::log_in(state, mount, asked.body);
     }
     let now = state.now();
-    let Some(known) = state.tokens.get(token).filter(|token| !token.is_over(now)) else {
+    let Some(holder) = state.tokens.get(token).filter(|token| !token.is_expired(now)) else {
         return error(403, "permission denied");
     };
-    // Every token may look at itself, by the policy `default`; what is mounted is told by its own rule.
+    // Every token may inspect itself by the policy `default`; mounts have a rule of their own.
     if let Some(what) = asked.path.strip_prefix("auth/token/") {
         return auth::token(state, token, asked.method, what);
     }
     if let Some(mount) = asked.path.strip_prefix("sys/internal/ui/mounts/") {
-        let may = known.may_below(mount);
+        let may = holder.may_below(mount);
         return mounts(state, mount, may);
     }
-    if !known.may(asked.method, asked.path) {
+    if !holder.may(asked.method, asked.path) {
         return error(403, "1 error occurred:\n\t* permission denied\n\n");
     }
     match asked.path.split_once('/') {
-        Some(("secret", rest)) => kv::two(state, asked, rest),
-        Some(("kv", _)) => kv::one(state, asked),
+        Some(("secret", rest)) => kv::version_2(state, asked, rest),
+        Some(("kv", _)) => kv::version_1(state, asked),
         Some(("pki", rest)) => pki::act(state, asked, rest),
         _ => error(404, &format!("no handler for route \"{}\"", asked.path)),
     }

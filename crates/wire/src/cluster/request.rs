@@ -1,4 +1,4 @@
-//! Requests about clusters.
+//! Cluster requests.
 
 use std::collections::BTreeMap;
 
@@ -9,47 +9,48 @@ use utoipa::ToSchema;
 
 use crate::amount::Amount;
 
-/// A cluster to make.
+/// A cluster to create.
 #[derive(Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewCluster {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// `local`: this machine serves it, with the capacity that is declared here. `agent`: whoever
-    /// runs `paddock agent` beside it, with the capacity that the agent reports. `kubernetes`: a
-    /// Kubernetes that there is; the agent is installed there. `terraform`: what a module makes.
+    /// Provider: `local` (the server's machine, with the declared capacity), `agent` (a remote
+    /// `paddock agent`, with the capacity that it reports), `kubernetes` (an existing Kubernetes
+    /// cluster, where the server installs the agent) or `terraform` (created by a Terraform
+    /// module).
     pub provider: Option<String>,
-    /// With provider `kubernetes`: how it is reached, and what of it may be used.
+    /// Kubernetes settings; with provider `kubernetes`.
     pub kubernetes: Option<NewKubernetes>,
-    /// With provider `terraform`: the module and its variables.
+    /// Terraform settings; with provider `terraform`.
     pub terraform: Option<NewTerraform>,
-    /// How much it has of each resource type; the sum of its nodes, if it has any. May be left out
-    /// when an agent will report it.
+    /// Capacity by resource type; the sum of the nodes, if any are declared. Optional when an agent
+    /// reports it.
     #[serde(default)]
     #[schema(value_type = BTreeMap<String, Amount>)]
     pub capacity: Resources,
-    /// What it is made of; one node that has all the capacity when it is left out.
+    /// Nodes; if omitted, one node with the whole capacity.
     #[serde(default)]
     pub nodes: Vec<NewNode>,
-    /// What users wrote on it.
+    /// User-defined labels.
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
-    /// Whose machines it stands on.
+    /// Cloud provider.
     pub cloud_provider: Option<String>,
-    /// Where at the cloud provider it stands.
+    /// Region of the cloud provider.
     pub region: Option<String>,
 }
 
-/// A part of a cluster to make.
+/// A node to create.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewNode {
-    /// Its name, unique in its cluster.
+    /// Name, unique in the cluster.
     pub name: String,
-    /// How much it has of each resource type.
+    /// Capacity by resource type.
     #[schema(value_type = BTreeMap<String, Amount>)]
     pub capacity: Resources,
-    /// What is written on it, beside its cluster's labels.
+    /// Labels in addition to the cluster's labels.
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
 }
@@ -60,67 +61,69 @@ impl From<NewNode> for cluster::NewNode {
     }
 }
 
-/// A Kubernetes that there is, as a new cluster.
+/// An existing Kubernetes cluster to use as a cluster.
 #[derive(Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewKubernetes {
-    /// How it is reached, as `kubectl config view --flatten --minify --raw` shows it; it is kept
-    /// encrypted and never shown. Without it, it is the Kubernetes that the server runs in, which is
-    /// the platform administrator's to give.
+    /// Kubeconfig, as printed by `kubectl config view --flatten --minify --raw`. Stored encrypted
+    /// and never returned. If omitted, the Kubernetes cluster that the server runs in is used,
+    /// which only the platform administrator may do.
     pub kubeconfig: Option<String>,
-    /// Which context of it; its current one when it is left out.
+    /// Context of the kubeconfig; defaults to its current context.
     pub context: Option<String>,
-    /// Where the agent and what it runs live; `paddock` when it is left out.
+    /// Namespace of the agent and its workloads; defaults to `paddock`.
     pub namespace: Option<String>,
-    /// The most that what runs there may ask for together.
+    /// Upper limit of the total resource requests in the namespace.
     #[schema(value_type = Option<BTreeMap<String, Amount>>)]
     pub quota: Option<Resources>,
-    /// Credentials of registries, as in Docker's `config.json`; kept encrypted and never shown.
+    /// Registry credentials in the format of Docker's `config.json`. Stored encrypted and never
+    /// returned.
     pub pull_secret: Option<String>,
 }
 
-/// What a Terraform module makes, as a new cluster.
+/// A Terraform module that creates the cluster.
 #[derive(Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewTerraform {
-    /// The module: a folder in the server's directory of modules.
+    /// Module: a folder in the server's module directory.
     pub module: String,
-    /// Its variables.
+    /// Module variables.
     #[serde(default)]
     #[schema(value_type = Object)]
     pub variables: Map<String, Value>,
-    /// More variables, kept encrypted and never shown.
+    /// Secret module variables, stored encrypted and never returned.
     #[serde(default)]
     #[schema(value_type = Object)]
     pub secret_variables: Map<String, Value>,
 }
 
-/// What of a cluster shall change.
+/// Fields to update.
 #[derive(Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClusterChange {
-    /// Its new name.
+    /// New name.
     pub name: Option<String>,
-    /// All its labels from now on.
+    /// Labels; replaces all existing labels.
     pub labels: Option<BTreeMap<String, String>>,
-    /// New totals, never below what is used; by the platform administrator only.
+    /// Total capacity, not below the used capacity. Allowed for the platform administrator only.
     #[schema(value_type = Option<BTreeMap<String, Amount>>)]
     pub capacity: Option<Resources>,
-    /// All its nodes from now on; by the platform administrator only. What is in use stays.
+    /// Nodes; replaces all existing nodes. Nodes in use are retained. Allowed for the platform
+    /// administrator only.
     pub nodes: Option<Vec<NewNode>>,
-    /// What of its Kubernetes shall change.
+    /// Kubernetes settings to update.
     pub kubernetes: Option<KubernetesChange>,
 }
 
-/// What of a Kubernetes shall change.
+/// Kubernetes settings to update.
 #[derive(Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct KubernetesChange {
-    /// How it is reached from now on.
+    /// New kubeconfig.
     pub kubeconfig: Option<String>,
-    /// The most that what runs there may ask for together from now on.
+    /// New upper limit of the total resource requests in the namespace.
     #[schema(value_type = Option<BTreeMap<String, Amount>>)]
     pub quota: Option<Resources>,
-    /// Credentials of registries from now on.
+    /// New registry credentials.
     pub pull_secret: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Drift: what of an environment is not as it was made.
+//! Drift: differences between the applied and the observed state of an environment.
 
 use model::{Time, resource};
 use serde::{Deserialize, Serialize};
@@ -6,40 +6,40 @@ use utoipa::ToSchema;
 
 use crate::resource::Difference;
 
-/// What is not as it was made.
+/// Drift of an environment.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Drift {
-    /// Is anything not as it was made?
+    /// Whether any resource has drifted.
     pub drifted: bool,
-    /// The resources that are not, or have something beside them that Paddock did not make.
+    /// Resources that have drifted or have unexpected objects.
     pub resources: Vec<Drifted>,
 }
 
-/// A resource that is not as it was made.
+/// A drifted resource.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[schema(as = DriftedResource)]
 pub struct Drifted {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Where it is on its way.
+    /// Status.
     pub status: String,
-    /// What is different, field by field.
+    /// Changed fields.
     pub differences: Vec<Difference>,
-    /// What is there and was not made by Paddock.
+    /// Objects that exist but were not created by Paddock.
     pub unexpected: Vec<String>,
-    /// When it was last looked at.
+    /// Time of the last observation.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub observed_at: Option<Time>,
 }
 
 impl From<resource::Resource> for Drifted {
-    fn from(of: resource::Resource) -> Self {
+    fn from(resource: resource::Resource) -> Self {
         Self {
-            name: of.node.name,
-            status: of.status.to_string(),
-            differences: of.drift.into_iter().map(Difference::from).collect(),
-            unexpected: of.unexpected,
-            observed_at: of.observed_at,
+            name: resource.node.name,
+            status: resource.status.to_string(),
+            differences: resource.drift.into_iter().map(Difference::from).collect(),
+            unexpected: resource.unexpected,
+            observed_at: resource.observed_at,
         }
     }
 }

@@ -1,80 +1,80 @@
-//! Plans: what would be done, before anything is.
+//! Plans: the actions that an apply would perform.
 
 use model::template::{self, Act};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-/// What would be done.
+/// Plan of an environment.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[schema(as = EnvironmentPlan)]
 pub struct Plan {
-    /// Names this plan: another world or another wish has another one. Give it as `plan_hash`, and nothing
-    /// else is done.
+    /// Hash of the plan. It changes with the desired and the observed state. Pass it as `plan_hash`
+    /// to apply exactly this plan.
     pub hash: String,
-    /// How many resources are changed in which way.
+    /// Number of resources by action.
     pub summary: Summary,
-    /// What is done to each resource, in an order in which it can be done.
+    /// Steps in dependency order.
     pub steps: Vec<Step>,
 }
 
-/// How many resources are changed in which way.
+/// Number of resources by action.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[schema(as = PlanSummary)]
 pub struct Summary {
-    /// They are made.
+    /// Resources to create.
     pub create: u64,
-    /// They are changed where they are.
+    /// Resources to update in place.
     pub update: u64,
-    /// They are destroyed and made again.
+    /// Resources to destroy and recreate.
     pub replace: u64,
-    /// They are destroyed.
+    /// Resources to destroy.
     pub destroy: u64,
-    /// They stay as they are.
+    /// Unchanged resources.
     pub nothing: u64,
 }
 
-/// What is done to one resource.
+/// A planned action on one resource.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[schema(as = PlanStep)]
 pub struct Step {
-    /// The resource's name.
+    /// Resource name.
     pub name: String,
-    /// Who carries it out.
+    /// Executor that applies the resource.
     pub executor: String,
-    /// What is done: `create`, `update`, `replace`, `destroy` or `nothing`.
+    /// Action: `create`, `update`, `replace`, `destroy` or `nothing`.
     pub act: String,
-    /// Why.
+    /// Reason for the action.
     pub reason: String,
-    /// The resources whose steps come first.
+    /// Resources whose steps must finish first.
     pub after: Vec<String>,
 }
 
 impl From<template::Step> for Step {
-    fn from(of: template::Step) -> Self {
+    fn from(step: template::Step) -> Self {
         Self {
-            name: of.name,
-            executor: of.executor.to_string(),
-            act: of.act.to_string(),
-            reason: of.reason,
-            after: of.after,
+            name: step.name,
+            executor: step.executor.to_string(),
+            act: step.act.to_string(),
+            reason: step.reason,
+            after: step.after,
         }
     }
 }
 
 impl From<&template::Plan> for Summary {
     fn from(plan: &template::Plan) -> Self {
-        let mut sum = Self::default();
+        let mut summary = Self::default();
         for step in &plan.steps {
             *match step.act {
-                Act::Create => &mut sum.create,
-                Act::Update => &mut sum.update,
-                Act::Replace => &mut sum.replace,
-                Act::Destroy => &mut sum.destroy,
-                Act::Nothing => &mut sum.nothing,
+                Act::Create => &mut summary.create,
+                Act::Update => &mut summary.update,
+                Act::Replace => &mut summary.replace,
+                Act::Destroy => &mut summary.destroy,
+                Act::Nothing => &mut summary.nothing,
             } += 1;
         }
-        sum
+        summary
     }
 }
 
@@ -85,17 +85,18 @@ impl From<template::Plan> for Plan {
     }
 }
 
-/// What would change.
+/// A change to plan.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct PlannedChange {
-    /// The templates that it shall be made from, if others.
+#[schema(as = PlannedChange)]
+pub struct PlanRequest {
+    /// Templates; unchanged if omitted.
     pub templates: Option<Vec<String>>,
-    /// What is set anew; null takes the default again. What is not named stays.
+    /// Parameter values to set; null restores the default. Omitted parameters keep their value.
     #[serde(default)]
     #[schema(value_type = Object)]
     pub parameters: Map<String, Value>,
-    /// `true`: the plan of its end.
+    /// Whether to plan the destruction of the environment.
     #[serde(default)]
     pub destroy: bool,
 }

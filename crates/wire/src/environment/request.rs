@@ -8,125 +8,130 @@ use utoipa::ToSchema;
 
 use super::Environment;
 
-/// What users write on an environment.
+/// Fields to update.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EnvironmentChange {
-    /// What it is for.
+    /// Description.
     pub description: Option<String>,
-    /// All its tags from now on.
+    /// Tags; replaces all existing tags.
     pub tags: Option<BTreeMap<String, String>>,
-    /// What is done when a resource is not as it was made: `report` or `repair`.
+    /// Action on drift: `report` or `repair`.
     pub on_drift: Option<String>,
 }
 
-/// How long something shall live: seconds as a number, or text such as `90m`, `12h` or `7d`.
+/// Lifetime: a number of seconds, or text such as `90m`, `12h` or `7d`.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
-pub enum Life {
+#[schema(as = Life)]
+pub enum Lifetime {
     /// Seconds.
     Seconds(u64),
     /// A number with a unit.
     Text(String),
 }
 
-/// An environment to make.
+/// An environment to create.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewEnvironment {
-    /// Its name, a DNS label, unique in its organization. A plan needs none.
+    /// Name: a DNS label, unique in the organization. Optional for plans.
     pub name: Option<String>,
-    /// The templates that it shall be made from, `name@version`.
+    /// Templates, as `name@version`.
     pub templates: Vec<String>,
-    /// What is set.
+    /// Parameter values.
     #[serde(default)]
     #[schema(value_type = Object)]
     pub parameters: Map<String, Value>,
-    /// What users write on it.
+    /// User-defined tags.
     #[serde(default)]
     pub tags: BTreeMap<String, String>,
-    /// What it is for.
+    /// Description.
     #[serde(default)]
     pub description: String,
-    /// When it shall be destroyed (RFC 3339).
+    /// Time when the environment is to be destroyed (RFC 3339).
     pub destroy_at: Option<String>,
-    /// The same, from now on; give one of them.
-    #[schema(value_type = Option<Life>)]
+    /// Lifetime from now on; an alternative to `destroy_at`.
+    #[schema(value_type = Option<Lifetime>)]
     pub ttl: Option<Value>,
-    /// What is done when a resource is not as it was made: `report` (if nothing is said) or `repair`.
+    /// Action on drift: `report` (the default) or `repair`.
     pub on_drift: Option<String>,
-    /// What exists already and shall be taken over: by resource, as its executor names it.
+    /// Existing objects to adopt, by resource name, as their executor identifies them.
     #[serde(default)]
     pub adopt: BTreeMap<String, String>,
-    /// The plan that was seen; another one is refused.
+    /// Hash of the reviewed plan. The request fails if the current plan differs.
     pub plan_hash: Option<String>,
 }
 
-/// What of an environment shall change.
+/// Fields to update.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct AppliedChange {
-    /// The templates that it shall be made from, if others.
+#[schema(as = AppliedChange)]
+pub struct ApplyRequest {
+    /// Templates; unchanged if omitted.
     pub templates: Option<Vec<String>>,
-    /// What is set anew; null takes the default again. What is not named stays.
+    /// Parameter values to set; null restores the default. Omitted parameters keep their value.
     #[serde(default)]
     #[schema(value_type = Object)]
     pub parameters: Map<String, Value>,
-    /// All its tags from now on, if others.
+    /// Tags; replaces all existing tags.
     pub tags: Option<BTreeMap<String, String>>,
-    /// What it is for, if something else.
+    /// Description.
     pub description: Option<String>,
-    /// When it shall be destroyed (RFC 3339), if at another time.
+    /// Time when the environment is to be destroyed (RFC 3339).
     pub destroy_at: Option<String>,
-    /// The same, from now on; give one of them.
-    #[schema(value_type = Option<Life>)]
+    /// Lifetime from now on; an alternative to `destroy_at`.
+    #[schema(value_type = Option<Lifetime>)]
     pub ttl: Option<Value>,
-    /// What is done when a resource is not as it was made, if something else: `report` or `repair`.
+    /// Action on drift: `report` or `repair`.
     pub on_drift: Option<String>,
-    /// What exists already and shall be taken over: by resource, as its executor names it. Only what is
-    /// not made yet can take something over.
+    /// Existing objects to adopt, by resource name, as their executor identifies them. Only
+    /// resources that are not created yet can adopt an object.
     #[serde(default)]
     pub adopt: BTreeMap<String, String>,
-    /// The plan that was seen; another one is refused.
+    /// Hash of the reviewed plan. The request fails if the current plan differs.
     pub plan_hash: Option<String>,
 }
 
-/// Until when an environment shall live.
+/// New end of life of an environment.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Extension {
-    /// For how long, from now on.
-    #[schema(value_type = Option<Life>)]
+#[schema(as = Extension)]
+pub struct ExtendRequest {
+    /// Lifetime from now on.
+    #[schema(value_type = Option<Lifetime>)]
     pub ttl: Option<Value>,
-    /// Until when (RFC 3339); null means that nothing is planned.
+    /// Time when the environment is to be destroyed (RFC 3339); null removes it.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
-    pub destroy_at: Option<End>,
+    pub destroy_at: Option<DestroyAt>,
 }
 
-/// An end that was given, which may be none.
+/// An end of life that was given; it may be null.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct End(pub Option<String>);
+pub struct DestroyAt(pub Option<String>);
 
-/// Tells null from nothing.
-fn given<'de, D: Deserializer<'de>>(d: D) -> Result<Option<End>, D::Error> {
-    End::deserialize(d).map(Some)
+/// Distinguishes null from an absent field.
+fn given<'de, D: Deserializer<'de>>(d: D) -> Result<Option<DestroyAt>, D::Error> {
+    DestroyAt::deserialize(d).map(Some)
 }
 
-/// What shall be mended.
+/// Drift to repair.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Repair {
-    /// Only these resources, by name; all that have drifted if it is left out.
+#[schema(as = Repair)]
+pub struct RepairRequest {
+    /// Names of the resources to repair; all drifted resources if omitted.
     pub resources: Option<Vec<String>>,
 }
 
-/// What is being mended.
+/// Result of a repair request.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub struct Repaired {
-    /// The environment.
+#[schema(as = Repaired)]
+pub struct RepairResponse {
+    /// Environment.
     pub environment: Environment,
-    /// The resources that are mended, by name.
+    /// Names of the resources that are being repaired.
     pub repaired: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Transactions against a Consul in memory, with others who write at the same time.
+//! Transactions against an in-memory Consul, with concurrent writers.
 
 use model::ResourceId;
 use proptest::prelude::*;
@@ -15,7 +15,7 @@ fn place() -> Place {
     Place { prefix: "shop/".into(), datacenter: None }
 }
 
-/// Keys and values as Consul keeps them.
+/// An in-memory KV store.
 #[derive(Default, Clone)]
 struct Store {
     index: u64,
@@ -61,8 +61,8 @@ impl Store {
         true
     }
 
-    fn seen(&self) -> Seen {
-        Seen::new(place(), self.keys.values().cloned().collect())
+    fn snapshot(&self) -> Snapshot {
+        Snapshot::new(place(), self.keys.values().cloned().collect())
     }
 
     fn value(&self, name: &str) -> Option<&[u8]> {
@@ -70,16 +70,16 @@ impl Store {
     }
 }
 
-/// What others do between a look and the transaction.
+/// A concurrent write between a read and the transaction.
 #[derive(Debug, Clone)]
-struct Meddling {
+struct ConcurrentWrite {
     name: usize,
     value: Option<u8>,
 }
 
-fn meddling() -> impl Strategy<Value = Vec<Option<Meddling>>> {
+fn concurrent_writes() -> impl Strategy<Value = Vec<Option<ConcurrentWrite>>> {
     let one = (0..8usize, proptest::option::of(any::<u8>()));
-    let one = one.prop_map(|(name, value)| Meddling { name, value });
+    let one = one.prop_map(|(name, value)| ConcurrentWrite { name, value });
     proptest::collection::vec(proptest::option::of(one), 0..6)
 }
 
@@ -88,12 +88,17 @@ fn values() -> impl Strategy<Value = Values> {
         .prop_map(|all| all.into_iter().map(|(name, v)| (format!("k{name}"), vec![v])).collect())
 }
 
-/// Carries out all transactions; others meddle with keys of ours meanwhile, but make none.
-fn until_done(store: &mut Store, wish: &Values, known: &Known<'_>, others: &[Option<Meddling>]) {
+/// Commits all transactions, while others change or delete keys of ours, but create none.
+fn until_done(
+    store: &mut Store,
+    desired: &Values,
+    context: &Context<'_>,
+    others: &[Option<ConcurrentWrite>],
+) {
     let mut others = others.iter();
     for _ in 0..40 {
-        let seen = store.seen();
-        let Some(next) = make(&seen, wish, known).unwrap() else { return };
+        let snapshot = store.snapshot();
+        let Some(next) = apply(&snapshot, desired, context).unwrap() else { return };
         if let Some(Some(one)) = others.next() {
             let key = place().key(&format!("k{}", one.name));
             match one.value {
@@ -104,37 +109,37 @@ fn until_done(store: &mut Store, wish: &Values, known: &Known<'_>, others: &[Opt
         }
         store.commit(&next.ops);
     }
-    panic!("it does not come to an end");
+    panic!("no convergence");
 }
 
-fn known(task: &Task, made: Values) -> Known<'_> {
-    Known { task, made, adopts: false }
+fn context(task: &Task, applied: Values) -> Context<'_> {
+    Context { task, applied, adopts: false }
 }
 
 proptest! {
     #[test]
-    fn all_becomes_as_it_should_whoever_meddles_and_then_nothing_of_it_is_left(
-        first in values(), second in values(), one in meddling(), two in meddling(),
+    fn desired_values_are_reached_despite_concurrent_writes_and_then_deleted(
+    first in values(), second in values(), one in concurrent_writes(), two in concurrent_writes(),
     ) {
         let (a, b) = (task(1, "1"), task(2, "2"));
         let mut store = Store::default();
         store.put("shop/theirs", b"stays");
         store.put("shopping", b"stays");
-        until_done(&mut store, &first, &known(&a, Values::new()), &one);
-        until_done(&mut store, &second, &known(&b, first.clone()), &two);
+        until_done(&mut store, &first, &context(&a, Values::new()), &one);
+        until_done(&mut store, &second, &context(&b, first.clone()), &two);
         for (name, value) in &second {
             prop_assert_eq!(store.value(name), Some(&value[..]));
         }
-        // Theirs, the mark, and what is wanted.
+        // The keys of others, the mark, and the desired ones.
         prop_assert_eq!(store.keys.len(), second.len() + 3);
-        let seen = store.seen();
-        let (mark, index) = seen.own(&b).unwrap();
-        let listed = mark.clone().known(index).keys;
+        let snapshot = store.snapshot();
+        let (mark, index) = snapshot.own(&b).unwrap();
+        let listed = mark.clone().with_index(index).keys;
         for (name, index) in &listed {
             prop_assert_eq!(store.keys[&place().key(name)].changed, *index);
         }
         prop_assert_eq!(listed.keys().collect::<Vec<_>>(), second.keys().collect::<Vec<_>>());
-        while let Some(next) = clear(&store.seen(), &known(&b, second.clone())).unwrap() {
+        while let Some(next) = clear(&store.snapshot(), &context(&b, second.clone())).unwrap() {
             prop_assert!(store.commit(&next.ops));
         }
         let left: Vec<_> = store.keys.keys().map(String::as_str).collect();
@@ -142,53 +147,58 @@ proptest! {
     }
 
     #[test]
-    fn what_an_older_server_looked_at_is_not_written_once_a_newer_one_has_written(
+    fn transaction_of_an_older_server_fails_after_a_newer_one_has_written(
         first in values(), second in values(),
     ) {
         let (old, new) = (task(1, "1"), task(2, "1"));
         let mut store = Store::default();
-        until_done(&mut store, &Values::new(), &known(&old, Values::new()), &[]);
-        let late = make(&store.seen(), &first, &known(&old, Values::new())).unwrap();
-        until_done(&mut store, &second, &known(&new, Values::new()), &[]);
+        until_done(&mut store, &Values::new(), &context(&old, Values::new()), &[]);
+        let late = apply(&store.snapshot(), &first, &context(&old, Values::new())).unwrap();
+        until_done(&mut store, &second, &context(&new, Values::new()), &[]);
         let late = late.filter(|late| !late.ops.is_empty());
         prop_assert!(late.is_none_or(|late| !store.commit(&late.ops)));
-        let seen = store.seen();
-        prop_assert!(seen.may_make(&old).unwrap_err().to_string().contains("taken over"));
+        let snapshot = store.snapshot();
+        prop_assert!(snapshot.check_owner(&old).unwrap_err().to_string().contains("taken over"));
     }
 }
 
 #[test]
-fn long_values_and_many_keys_take_several_transactions() {
+fn large_values_and_many_keys_take_several_transactions() {
     let long = |i: usize| (format!("long{i}"), vec![b'x'; 256 << 10]);
     let short = |i: usize| (format!("short{i:03}{}", "n".repeat(50)), vec![b'y']);
-    let wish: Values = (0..6).map(long).chain((0..900).map(short)).collect();
+    let desired: Values = (0..6).map(long).chain((0..900).map(short)).collect();
     let (task, mut store) = (task(1, "1"), Store::default());
-    until_done(&mut store, &wish, &known(&task, Values::new()), &[]);
-    assert_eq!(store.keys.len(), wish.len() + 1);
-    assert_eq!(make(&store.seen(), &wish, &known(&task, wish.clone())), Ok(None));
+    until_done(&mut store, &desired, &context(&task, Values::new()), &[]);
+    assert_eq!(store.keys.len(), desired.len() + 1);
+    assert_eq!(apply(&store.snapshot(), &desired, &context(&task, desired.clone())), Ok(None));
 }
 
 #[test]
-fn what_others_made_is_written_only_if_it_is_adopted() {
+fn keys_of_others_are_written_only_if_adopted() {
     let (task, mut store) = (task(1, "1"), Store::default());
     store.put("shop/a", b"theirs");
     store.put("shop/b", b"theirs");
-    let wish = Values::from([("a".to_owned(), b"ours".to_vec())]);
-    let refused = make(&store.seen(), &wish, &known(&task, Values::new())).unwrap_err();
+    let desired = Values::from([("a".to_owned(), b"ours".to_vec())]);
+    let refused = apply(&store.snapshot(), &desired, &context(&task, Values::new())).unwrap_err();
     assert!(refused.to_string().starts_with("shop/a already exist below shop/"), "{refused}");
-    until_done(&mut store, &wish, &Known { adopts: true, ..known(&task, Values::new()) }, &[]);
+    until_done(
+        &mut store,
+        &desired,
+        &Context { adopts: true, ..context(&task, Values::new()) },
+        &[],
+    );
     assert_eq!((store.value("a"), store.value("b")), (Some(&b"ours"[..]), Some(&b"theirs"[..])));
 }
 
 #[test]
-fn without_its_mark_only_what_is_as_it_was_made_is_taken_away() {
+fn without_a_mark_only_unchanged_keys_are_deleted() {
     let (task, mut store) = (task(1, "1"), Store::default());
-    let wish: Values = ["a", "b"].map(|name| (name.to_owned(), b"ours".to_vec())).into();
-    until_done(&mut store, &wish, &known(&task, Values::new()), &[]);
+    let desired: Values = ["a", "b"].map(|name| (name.to_owned(), b"ours".to_vec())).into();
+    until_done(&mut store, &desired, &context(&task, Values::new()), &[]);
     store.keys.remove(&place().key(MARK));
     store.put("shop/b", b"theirs");
-    let next = clear(&store.seen(), &known(&task, wish.clone())).unwrap().unwrap();
+    let next = clear(&store.snapshot(), &context(&task, desired.clone())).unwrap().unwrap();
     assert!(store.commit(&next.ops));
-    assert_eq!(clear(&store.seen(), &known(&task, wish)), Ok(None));
+    assert_eq!(clear(&store.snapshot(), &context(&task, desired)), Ok(None));
     assert_eq!(store.keys.keys().collect::<Vec<_>>(), ["shop/b"]);
 }

@@ -1,4 +1,4 @@
-//! What the server says, and what it means: a setting to check, or something that passes.
+//! Responses of the server, mapped to faults: a setting to correct, or a temporary failure.
 
 use domain::base::iana::{Rcode, TsigRcode};
 use domain::base::wire::ParseError;
@@ -11,32 +11,34 @@ use port::Fault;
 use super::message::Signed;
 use super::{FullName, Rfc2136};
 
-/// Takes an answer only if it belongs to what was asked and is signed with the key.
+/// Accepts a response only if it matches the query and is signed with the key.
 pub(super) fn check(
     dns: &Rfc2136,
-    asked: &Signed,
-    heard: Vec<u8>,
+    query: &Signed,
+    response: Vec<u8>,
     now: Time48,
 ) -> Result<Message<Vec<u8>>, Fault> {
-    let mut message = Message::from_octets(heard).map_err(|_| confused(dns, "too short"))?;
+    let mut message =
+        Message::from_octets(response).map_err(|_| invalid_response(dns, "too short"))?;
     let header = message.header();
-    if header.id() != asked.id || !header.qr() {
-        return Err(confused(dns, "not the answer to what was asked"));
+    if header.id() != query.id || !header.qr() {
+        return Err(invalid_response(dns, "it does not match the query"));
     }
-    match asked.transaction.answer(&mut message, now) {
+    match query.transaction.answer(&mut message, now) {
         Ok(()) => Ok(message),
-        // Who refuses before looking at the key does not sign.
+        // A server that refuses before it looks at the key does not sign.
         Err(ValidationError::ServerUnsigned) => {
             accept(dns, header.rcode(), &[Rcode::NOERROR, Rcode::NXDOMAIN])?;
-            Err(confused(dns, "not signed"))
+            Err(invalid_response(dns, "not signed"))
         }
-        Err(_) if says_bad_time(&message) => Err(bad_signature(dns, ValidationError::BadTime)),
+        Err(_) if has_bad_time(&message) => Err(bad_signature(dns, ValidationError::BadTime)),
         Err(error) => Err(bad_signature(dns, error)),
     }
 }
 
-/// Servers sign this one verdict in different ways, so that its signature can't always be checked.
-fn says_bad_time(message: &Message<Vec<u8>>) -> bool {
+/// Whether the error is BADTIME. Servers sign it in different ways, so its signature can't always
+/// be checked.
+fn has_bad_time(message: &Message<Vec<u8>>) -> bool {
     let record = message.get_last_additional::<Tsig<_, _>>();
     message.header().rcode() == Rcode::NOTAUTH
         && record.is_some_and(|record| record.data().error() == TsigRcode::BADTIME)
@@ -46,20 +48,21 @@ fn bad_signature(dns: &Rfc2136, error: ValidationError) -> Fault {
     let (server, key) = (dns.server(), dns.key.name());
     match error {
         ValidationError::ServerBadKey => Fault::Refused(format!(
-            "{server} does not know the key “{key}” with {}: check the key's name and algorithm",
+            "{server} does not know the key “{key}” with {}. Check the name and algorithm of the \
+             key",
             dns.key.algorithm()
         )),
         ValidationError::ServerBadSig => Fault::Refused(format!(
-            "{server} has another secret for the key “{key}”: check the key's secret"
+            "{server} has another secret for the key “{key}”. Check the secret of the key"
         )),
         ValidationError::ServerBadTime { .. } | ValidationError::BadTime => Fault::Unavailable(
-            format!("{server} has another time than this machine: check both clocks"),
+            format!("{server} and this machine disagree about the time. Check both clocks"),
         ),
-        other => confused(dns, &other.to_string()),
+        other => invalid_response(dns, &other.to_string()),
     }
 }
 
-/// Goes on if the server's verdict is one of these, and says what is wrong if not.
+/// Returns an error unless the response code is one of these.
 pub(super) fn accept(dns: &Rfc2136, verdict: Rcode, good: &[Rcode]) -> Result<(), Fault> {
     if good.contains(&verdict) {
         return Ok(());
@@ -67,19 +70,20 @@ pub(super) fn accept(dns: &Rfc2136, verdict: Rcode, good: &[Rcode]) -> Result<()
     let (server, zone, key) = (dns.server(), dns.zone.name(), dns.key.name());
     Err(match verdict {
         Rcode::REFUSED => Fault::Refused(format!(
-            "{server} does not let the key “{key}” change the zone {zone}: check what it allows this key"
+            "{server} denied the key “{key}” access to the zone {zone}. Check the permissions of \
+             the key"
         )),
         Rcode::NOTAUTH | Rcode::NOTZONE => Fault::Refused(format!(
-            "{server} is not the primary of the zone {zone}: check the server and the zone"
+            "{server} is not the primary server of the zone {zone}. Check the server and the zone"
         )),
         Rcode::NOTIMP => {
-            Fault::Refused(format!("{server} does not take dynamic updates: check the server"))
+            Fault::Refused(format!("{server} does not accept dynamic updates. Check the server"))
         }
-        other => Fault::Unavailable(format!("{server} could not do it: {other}")),
+        other => Fault::Unavailable(format!("{server} failed: {other}")),
     })
 }
 
-/// What the name is an alias of, by the word of who must know.
+/// The target of the alias, from an authoritative response.
 pub(super) fn target(
     dns: &Rfc2136,
     message: &Message<Vec<u8>>,
@@ -87,12 +91,12 @@ pub(super) fn target(
 ) -> Result<Option<FullName>, Fault> {
     if !message.header().aa() {
         return Err(Fault::Refused(format!(
-            "{} does not answer for the zone {}: check the server and the zone",
+            "{} is not authoritative for the zone {}. Check the server and the zone",
             dns.server(),
             dns.zone.name()
         )));
     }
-    alias(message, name).map_err(|error| confused(dns, &error.to_string()))
+    alias(message, name).map_err(|error| invalid_response(dns, &error.to_string()))
 }
 
 fn alias(message: &Message<Vec<u8>>, name: &FullName) -> Result<Option<FullName>, ParseError> {
@@ -105,8 +109,8 @@ fn alias(message: &Message<Vec<u8>>, name: &FullName) -> Result<Option<FullName>
     Ok(None)
 }
 
-fn confused(dns: &Rfc2136, why: &str) -> Fault {
-    Fault::Unavailable(format!("{} gave an answer that makes no sense: {why}", dns.server()))
+fn invalid_response(dns: &Rfc2136, why: &str) -> Fault {
+    Fault::Unavailable(format!("{} returned an invalid response: {why}", dns.server()))
 }
 
 #[cfg(test)]

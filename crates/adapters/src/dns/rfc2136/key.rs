@@ -1,4 +1,4 @@
-//! The key that a server and its clients share, also as BIND's tools write it.
+//! The TSIG key that a server and its clients share, in the format of BIND.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,44 +8,44 @@ use domain::tsig;
 use model::Secret;
 use port::Fault;
 
-/// How signatures are made.
+/// A signature algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Algorithm {
-    /// `hmac-sha256`, which every server knows.
+    /// `hmac-sha256`, which every server supports.
     HmacSha256,
     /// `hmac-sha512`.
     HmacSha512,
 }
 
-/// A key by its name.
+/// A named key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
-    /// What both sides call it.
+    /// Its name on both sides.
     pub name: String,
-    /// What it is used with.
+    /// Its algorithm.
     pub algorithm: Algorithm,
-    /// Its bytes, in base64.
+    /// Its secret, in base64.
     pub secret: Secret,
 }
 
 impl Key {
-    /// Reads the text of a key file, as `tsig-keygen` writes it.
+    /// Parses a key file as `tsig-keygen` writes it.
     pub fn from_bind(text: &str) -> Result<Self, Fault> {
-        let words = words(text);
-        let words: Vec<_> = words.iter().map(String::as_str).collect();
-        let ["key", name, "{", body @ .., "}", ";"] = words.as_slice() else {
+        let tokens = tokens(text);
+        let tokens: Vec<_> = tokens.iter().map(String::as_str).collect();
+        let ["key", name, "{", body @ .., "}", ";"] = tokens.as_slice() else {
             return Err(Fault::Refused(SHAPE.into()));
         };
-        let said = |what: &str| {
+        let value = |what: &str| {
             let mut statements = body.chunks(3);
             statements.find_map(|statement| match statement {
                 [key, value, ";"] if *key == what => Some(*value),
                 _ => None,
             })
         };
-        let missing = |what: &str| Fault::Refused(format!("The DNS key “{name}” has no {what}"));
-        let algorithm = said("algorithm").ok_or_else(|| missing("algorithm"))?;
-        let secret = said("secret").ok_or_else(|| missing("secret"))?;
+        let missing = |what: &str| Fault::Refused(format!("the DNS key “{name}” has no {what}"));
+        let algorithm = value("algorithm").ok_or_else(|| missing("algorithm"))?;
+        let secret = value("secret").ok_or_else(|| missing("secret"))?;
         let key = Self {
             name: (*name).to_owned(),
             algorithm: algorithm.parse()?,
@@ -54,9 +54,9 @@ impl Key {
         key.checked().map(|_| key)
     }
 
-    /// The key as it signs.
+    /// The validated key, for signing.
     pub(super) fn checked(&self) -> Result<tsig::Key, Fault> {
-        let refuse = |why: &str| Fault::Refused(format!("The DNS key “{}” {why}", self.name));
+        let refuse = |why: &str| Fault::Refused(format!("the DNS key “{}” {why}", self.name));
         let name = tsig::KeyName::from_str(&self.name)
             .map_err(|_| refuse("has a name that is not a domain name"))?;
         let secret = BASE64.decode(self.secret.reveal().trim().as_bytes());
@@ -69,13 +69,12 @@ impl Key {
             Algorithm::HmacSha512 => tsig::Algorithm::Sha512,
         };
         tsig::Key::new(algorithm, &secret, name, None, None)
-            .map_err(|error| refuse(&format!("can't be used: {error}")))
+            .map_err(|error| refuse(&format!("cannot be used: {error}")))
     }
 }
 
-/// What a key file looks like.
-const SHAPE: &str =
-    "A DNS key file is one statement: key \"NAME\" { algorithm hmac-sha256; secret \"BASE64\"; };";
+/// The format of a key file.
+const SHAPE: &str = "a DNS key file must be one statement: key \"NAME\" { algorithm hmac-sha256; secret \"BASE64\"; };";
 
 impl FromStr for Algorithm {
     type Err = Fault;
@@ -85,7 +84,7 @@ impl FromStr for Algorithm {
             "hmac-sha256" => Ok(Self::HmacSha256),
             "hmac-sha512" => Ok(Self::HmacSha512),
             other => Err(Fault::Refused(format!(
-                "The DNS key's algorithm is “{other}”, but must be hmac-sha256 or hmac-sha512"
+                "the DNS key's algorithm “{other}” is not supported. Use hmac-sha256 or hmac-sha512"
             ))),
         }
     }
@@ -100,17 +99,17 @@ impl fmt::Display for Algorithm {
     }
 }
 
-/// The words of a configuration: quotes and comments are gone, marks stand alone.
-fn words(text: &str) -> Vec<String> {
-    let (mut words, mut rest) = (Vec::new(), text.trim_start());
+/// The tokens of a configuration, without quotes and comments.
+fn tokens(text: &str) -> Vec<String> {
+    let (mut tokens, mut rest) = (Vec::new(), text.trim_start());
     while let Some(first) = rest.chars().next() {
-        let (word, after) = match first {
+        let (token, after) = match first {
             '#' => (None, after(rest, "\n")),
             '/' if rest.starts_with("//") => (None, after(rest, "\n")),
             '/' if rest.starts_with("/*") => (None, after(&rest[2..], "*/")),
             '"' => {
-                let word = rest[1..].split('"').next().unwrap_or_default();
-                (Some(word), after(&rest[1..], "\""))
+                let token = rest[1..].split('"').next().unwrap_or_default();
+                (Some(token), after(&rest[1..], "\""))
             }
             '{' | '}' | ';' => (Some(&rest[..1]), &rest[1..]),
             _ => {
@@ -120,13 +119,13 @@ fn words(text: &str) -> Vec<String> {
                 (Some(&rest[..end]), &rest[end..])
             }
         };
-        words.extend(word.map(str::to_owned));
+        tokens.extend(token.map(str::to_owned));
         rest = after.trim_start();
     }
-    words
+    tokens
 }
 
-/// What comes after a mark; nothing if it never comes.
+/// The text after a mark; empty if the mark is missing.
 fn after<'a>(text: &'a str, mark: &str) -> &'a str {
     text.split_once(mark).map_or("", |(_, after)| after)
 }
@@ -145,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_file_is_read_as_bind_writes_it() {
+    fn key_file_of_bind_is_parsed() {
         let texts = [
             format!("key \"paddock\" {{\n\talgorithm hmac-sha256;\n\tsecret \"{SECRET}\";\n}};\n"),
             format!(
@@ -159,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_key_file_says_what_is_wrong_and_never_shows_the_secret() {
+    fn invalid_key_file_is_refused_without_showing_the_secret() {
         let cases = [
             (String::new(), "one statement"),
             (format!("options {{ secret \"{SECRET}\"; }};"), "one statement"),
@@ -172,16 +171,16 @@ mod tests {
             (format!("key \"a {{ algorithm hmac-sha256; secret {SECRET}; }};"), "one statement"),
         ];
         for (text, expected) in cases {
-            let Err(Fault::Refused(said)) = Key::from_bind(&text) else { panic!("{text}") };
-            assert!(said.contains(expected), "{said}");
-            assert!(!said.contains(SECRET), "{said}");
+            let Err(Fault::Refused(why)) = Key::from_bind(&text) else { panic!("{text}") };
+            assert!(why.contains(expected), "{why}");
+            assert!(!why.contains(SECRET), "{why}");
         }
         assert!(!format!("{:?}", key()).contains(SECRET));
     }
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused(text in "[\\PC\n]{0,60}|(key|[ab{};\"#/* \n]){0,30}") {
+        fn arbitrary_text_is_parsed_or_refused(text in "[\\PC\n]{0,60}|(key|[ab{};\"#/* \n]){0,30}") {
             let _ = Key::from_bind(&text);
         }
     }

@@ -1,4 +1,4 @@
-//! What is said to the server.
+//! The messages to the server.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use super::FullName;
 /// A message that is not signed yet.
 pub(super) type Draft = AdditionalBuilder<Vec<u8>>;
 
-/// Names have at most 255 bytes, and a message has room for 65,535.
+/// Names have at most 255 bytes, and a message up to 65,535.
 const FITS: &str = "a few names fit into a message";
 
-/// An update of one name: whatever it is an alias of goes, and the target comes, if there is one.
+/// An update of one name: deletes its alias, and adds the target if there is one.
 pub(super) fn update(
     id: u16,
     zone: &FullName,
@@ -41,7 +41,7 @@ pub(super) fn update(
     message.additional()
 }
 
-/// The question what a name is an alias of.
+/// A query for the target of an alias.
 pub(super) fn question(id: u16, name: &FullName) -> Draft {
     let mut message = MessageBuilder::new_vec();
     message.header_mut().set_id(id);
@@ -50,7 +50,7 @@ pub(super) fn question(id: u16, name: &FullName) -> Draft {
     message.additional()
 }
 
-/// A message with its signature, and what is needed to check the answer's.
+/// A signed message, with what is needed to check the signature of its response.
 pub(super) struct Signed {
     bytes: Vec<u8>,
     pub(super) id: u16,

@@ -1,4 +1,4 @@
-//! The calls: find the zone, look, change, wait until the change is everywhere.
+//! The API calls: find the zone, list records, change records, wait for `INSYNC`.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use tokio::time::sleep;
 use super::super::zone::{self, FullName};
 use super::{Route53, fault};
 
-/// How often to ask whether a change is everywhere. Route53 allows an account five calls per second.
+/// How often to poll a change. Route 53 permits an account five calls per second.
 const POLL: Duration = Duration::from_secs(2);
-/// How many record sets of one name are looked at. An alias has one.
+/// The maximum number of record sets read of one name. An alias has one.
 const MOST_RECORDS: i32 = 100;
 
-/// What Paddock's records look like.
+/// A CNAME record of Paddock.
 pub(super) fn alias(name: &FullName, target: &FullName, ttl_s: u32) -> ResourceRecordSet {
     let value = ResourceRecord::builder().value(target.fmt_with_dot().to_string());
     ResourceRecordSet::builder()
@@ -30,20 +30,20 @@ pub(super) fn alias(name: &FullName, target: &FullName, ttl_s: u32) -> ResourceR
 }
 
 impl Route53 {
-    /// The records that make `name` an alias: one, or none.
-    pub(super) async fn look(&self, name: &FullName) -> Result<Vec<ResourceRecordSet>, Fault> {
+    /// The CNAME records of `name`: one, or none.
+    pub(super) async fn records(&self, name: &FullName) -> Result<Vec<ResourceRecordSet>, Fault> {
         let list = self.client.list_resource_record_sets();
         let list = list.hosted_zone_id(self.zone_id().await?).max_items(MOST_RECORDS);
         let list = list.start_record_name(name.fmt_with_dot().to_string());
         let answer = list.start_record_type(RrType::Cname).send().await;
         let answer = answer.map_err(|error| self.fault(&error))?;
-        let is_it = |record: &ResourceRecordSet| {
+        let is_match = |record: &ResourceRecordSet| {
             record.r#type() == &RrType::Cname && zone::parse(record.name()).as_ref() == Ok(name)
         };
-        Ok(answer.resource_record_sets.into_iter().filter(is_it).collect())
+        Ok(answer.resource_record_sets.into_iter().filter(is_match).collect())
     }
 
-    /// Makes changes, all or none, and waits until they are everywhere.
+    /// Applies changes atomically, and waits until all servers have them.
     pub(super) async fn change(
         &self,
         changes: Vec<(ChangeAction, ResourceRecordSet)>,
@@ -57,32 +57,34 @@ impl Route53 {
         let call = call.hosted_zone_id(self.zone_id().await?);
         let call = call.change_batch(batch.expect("it has changes"));
         let answer = call.send().await.map_err(|error| self.fault(&error))?;
-        self.settle(answer.change_info).await
+        self.wait_for_sync(answer.change_info).await
     }
 
-    /// Waits until a change is everywhere.
-    async fn settle(&self, mut change: Option<ChangeInfo>) -> Result<(), Fault> {
-        let until = base::monotonic() + self.options.sync_for;
+    /// Waits until all servers have a change.
+    async fn wait_for_sync(&self, mut change: Option<ChangeInfo>) -> Result<(), Fault> {
+        let until = base::monotonic() + self.options.sync_timeout;
         loop {
-            let Some(now) = change else { return Err(fault::confused("it names no change")) };
+            let Some(now) = change else {
+                return Err(fault::invalid_response("it names no change"));
+            };
             if now.status() == &ChangeStatus::Insync {
                 return Ok(());
             }
             if base::monotonic() >= until {
                 return Err(Fault::Unavailable(format!(
-                    "Route53 has taken a change, but not all of its servers have it after {:?}",
-                    self.options.sync_for
+                    "Route 53 accepted a change, but not all of its servers have it after {:?}",
+                    self.options.sync_timeout
                 )));
             }
-            sleep(POLL.min(self.options.sync_for / 10)).await;
+            sleep(POLL.min(self.options.sync_timeout / 10)).await;
             let answer = self.client.get_change().id(now.id()).send().await;
             change = answer.map_err(|error| self.fault(&error))?.change_info;
         }
     }
 
-    /// The zone's id, which is looked up by its name once.
+    /// The zone's id, looked up by name once.
     async fn zone_id(&self) -> Result<String, Fault> {
-        if let Some(id) = self.known_zone_id() {
+        if let Some(id) = self.cached_zone_id() {
             return Ok(id);
         }
         let list = self.client.list_hosted_zones_by_name();
@@ -93,12 +95,12 @@ impl Route53 {
             zones.filter(|z| zone::parse(z.name()).as_ref() == Ok(self.zone.name())).collect();
         match same.as_slice() {
             [one] => {
-                self.remember_zone_id(Some(one.id().to_owned()));
+                self.cache_zone_id(Some(one.id().to_owned()));
                 Ok(one.id().to_owned())
             }
             [] => Err(self.no_zone()),
             _ => Err(Fault::Refused(format!(
-                "Route53 has several zones {}: say which by its id",
+                "Route 53 has several zones named {}. Configure the zone id",
                 self.zone.name()
             ))),
         }

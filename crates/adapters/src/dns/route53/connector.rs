@@ -1,4 +1,4 @@
-//! The SDK's requests over the HTTP client that Paddock has anyway: one TLS set-up for all.
+//! Sends the SDK's requests with Paddock's HTTP client: one TLS set-up for all adapters.
 
 use aws_sdk_route53::config::http::{HttpRequest, HttpResponse};
 use aws_sdk_route53::error::{BoxError, ConnectorError};
@@ -11,10 +11,10 @@ use reqwest::{Client, Method};
 
 use crate::http;
 
-/// No answer of Route53's has more.
+/// The maximum size of a response.
 const MOST_BYTES: usize = 4 << 20;
 
-/// The client, as the SDK wants it.
+/// The client as the SDK expects it.
 pub(super) fn shared(client: Client) -> SharedHttpClient {
     let connector = SharedHttpConnector::new(Connector(client));
     http_client_fn(move |_, _| connector.clone())
@@ -28,20 +28,20 @@ impl HttpConnector for Connector {
         let client = self.0.clone();
         HttpConnectorFuture::new(async move {
             let request = translate(&client, &request).map_err(ConnectorError::user)?;
-            let answer = client.execute(request).await;
-            heard(answer.map_err(lost)?).await
+            let response = client.execute(request).await;
+            convert(response.map_err(lost)?).await
         })
     }
 }
 
 fn translate(client: &Client, request: &HttpRequest) -> Result<reqwest::Request, BoxError> {
     let method = Method::from_bytes(request.method().as_bytes())?;
-    let mut made = client.request(method, request.uri());
+    let mut built = client.request(method, request.uri());
     for (name, value) in request.headers() {
-        made = made.header(name, value);
+        built = built.header(name, value);
     }
-    let body = request.body().bytes().ok_or("a body that is not at hand")?;
-    Ok(made.body(body.to_vec()).build()?)
+    let body = request.body().bytes().ok_or("streaming bodies are not supported")?;
+    Ok(built.body(body.to_vec()).build()?)
 }
 
 fn lost(error: reqwest::Error) -> ConnectorError {
@@ -52,17 +52,18 @@ fn lost(error: reqwest::Error) -> ConnectorError {
     }
 }
 
-async fn heard(answer: reqwest::Response) -> Result<HttpResponse, ConnectorError> {
-    read(answer).await.map_err(|error| ConnectorError::other(error, None))
+async fn convert(response: reqwest::Response) -> Result<HttpResponse, ConnectorError> {
+    read(response).await.map_err(|error| ConnectorError::other(error, None))
 }
 
-async fn read(answer: reqwest::Response) -> Result<HttpResponse, BoxError> {
-    let status = StatusCode::try_from(answer.status().as_u16())?;
-    let headers = answer.headers().clone();
-    let body = http::body(answer, MOST_BYTES).await?;
-    let mut heard = HttpResponse::new(status, SdkBody::from(body));
+async fn read(response: reqwest::Response) -> Result<HttpResponse, BoxError> {
+    let status = StatusCode::try_from(response.status().as_u16())?;
+    let headers = response.headers().clone();
+    let body = http::body(response, MOST_BYTES).await?;
+    let mut converted = HttpResponse::new(status, SdkBody::from(body));
     for (name, value) in &headers {
-        heard.headers_mut().try_append(name.as_str().to_owned(), value.to_str()?.to_owned())?;
+        let value = value.to_str()?.to_owned();
+        converted.headers_mut().try_append(name.as_str().to_owned(), value)?;
     }
-    Ok(heard)
+    Ok(converted)
 }

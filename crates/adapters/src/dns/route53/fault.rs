@@ -1,14 +1,14 @@
-//! What a failed call means: a setting to check, or something that passes.
+//! Failed calls, mapped to faults: a setting to correct, or a temporary failure.
 
 use aws_sdk_route53::config::http::HttpResponse;
 use aws_sdk_route53::error::{ProvideErrorMetadata, SdkError};
 use port::Fault;
 
-use super::{ONE_CALL, Route53};
+use super::{CALL_TIMEOUT, Route53};
 use crate::http::root_of;
 
-/// Codes of those who are not let in.
-const KEY: [&str; 8] = [
+/// Error codes of denied access.
+const DENIED: [&str; 8] = [
     "AccessDenied",
     "AccessDeniedException",
     "ExpiredToken",
@@ -18,8 +18,8 @@ const KEY: [&str; 8] = [
     "SignatureDoesNotMatch",
     "UnrecognizedClientException",
 ];
-/// Codes of what passes.
-const PASSES: [&str; 5] = [
+/// Error codes of temporary failures.
+const TEMPORARY: [&str; 5] = [
     "PriorRequestNotComplete",
     "RequestTimeout",
     "ServiceUnavailable",
@@ -32,44 +32,48 @@ impl Route53 {
     where
         E: ProvideErrorMetadata + std::error::Error + 'static,
     {
-        let Some(said) = error.as_service_error() else {
+        let Some(service_error) = error.as_service_error() else {
             return match error {
-                SdkError::ResponseError(_) => confused(&root_of(error)),
+                SdkError::ResponseError(_) => invalid_response(&root_of(error)),
                 SdkError::DispatchFailure(failure) if failure.is_timeout() => {
-                    Fault::Unavailable(format!("Route53 did not answer within {ONE_CALL:?}"))
+                    Fault::Unavailable(format!("Route 53 did not answer within {CALL_TIMEOUT:?}"))
                 }
-                _ => Fault::Unavailable(format!("Route53 can't be reached: {}", root_of(error))),
+                _ => Fault::Unavailable(format!("Route 53 is unreachable: {}", root_of(error))),
             };
         };
         let status = error.raw_response().map_or(500, |answer| answer.status().as_u16());
-        self.verdict(said.code(), said.message().unwrap_or("it does not say why"), status)
+        let message = service_error.message().unwrap_or("no details given");
+        self.classify(service_error.code(), message, status)
     }
 
-    fn verdict(&self, code: Option<&str>, message: &str, status: u16) -> Fault {
+    fn classify(&self, code: Option<&str>, message: &str, status: u16) -> Fault {
         match code {
             Some("NoSuchHostedZone") => self.no_zone(),
-            Some(code) if KEY.contains(&code) => Fault::Refused(format!(
-                "Route53 does not let the access key {} do this ({code}): check the key and its rights",
-                self.options.keys.id
+            Some(code) if DENIED.contains(&code) => Fault::Refused(format!(
+                "Route 53 denied access to the access key {} ({code}). Check the key and its \
+                 permissions",
+                self.options.credentials.id
             )),
-            Some(code) if PASSES.contains(&code) || status >= 500 => {
-                Fault::Unavailable(format!("Route53 could not do it now ({code}): {message}"))
+            Some(code) if TEMPORARY.contains(&code) || status >= 500 => {
+                Fault::Unavailable(format!("Route 53 failed temporarily ({code}): {message}"))
             }
-            Some(code) => Fault::Refused(format!("Route53 refused it ({code}): {message}")),
-            None => confused(&format!("status {status} without a code")),
+            Some(code) => {
+                Fault::Refused(format!("Route 53 rejected the request ({code}): {message}"))
+            }
+            None => invalid_response(&format!("status {status} without a code")),
         }
     }
 
-    /// The zone is not there. Should one be made again under its name, it has another id.
+    /// The zone does not exist. A zone that is recreated under its name has another id.
     pub(super) fn no_zone(&self) -> Fault {
-        self.remember_zone_id(None);
+        self.cache_zone_id(None);
         Fault::Refused(format!(
-            "Route53 has no zone {}: check the zone, and whose access key it is",
+            "Route 53 has no zone {}. Check the zone and the account of the access key",
             self.zone.name()
         ))
     }
 }
 
-pub(super) fn confused(why: &str) -> Fault {
-    Fault::Unavailable(format!("Route53 gave an answer that makes no sense: {why}"))
+pub(super) fn invalid_response(why: &str) -> Fault {
+    Fault::Unavailable(format!("Route 53 returned an invalid response: {why}"))
 }

@@ -1,4 +1,4 @@
-//! Claims that hold and claims that do not.
+//! Valid and invalid claims.
 
 use super::*;
 use serde_json::json;
@@ -6,17 +6,18 @@ use serde_json::json;
 const NOW: Time = Time(1_900_000_000_000_000);
 
 fn check(extra: &Value) -> Result<Claims, Denied> {
-    let mut said = json!({"sub": "one", "iat": 1_900_000_000, "exp": 1_900_000_300, "aud": "api"});
+    let mut claims =
+        json!({"sub": "one", "iat": 1_900_000_000, "exp": 1_900_000_300, "aud": "api"});
     for (name, value) in extra.as_object().unwrap() {
-        said[name] = value.clone();
+        claims[name] = value.clone();
     }
-    said.as_object_mut().unwrap().retain(|_, value| !value.is_null());
+    claims.as_object_mut().unwrap().retain(|_, value| !value.is_null());
     let options = Options { audience: Some("api".into()), ..Options::new("https://sso") };
-    Claims::check(said.as_object().unwrap(), &options, NOW)
+    Claims::check(claims.as_object().unwrap(), &options, NOW)
 }
 
 #[test]
-fn all_that_matters_is_read_by_either_name() {
+fn claims_are_read_under_either_name() {
     let claims = check(&json!({
         "username": "ann", "preferred_username": "other", "rh-org-id": 17, "account_id": 4,
         "is_org_admin": "true", "azp": "web", "realm_access": {"roles": ["a", 1, "b"]},
@@ -44,7 +45,7 @@ fn all_that_matters_is_read_by_either_name() {
 }
 
 #[test]
-fn what_holds_is_accepted() {
+fn valid_claims_are_accepted() {
     for good in [
         json!({}),
         json!({"exp": 1_899_999_941}),
@@ -61,7 +62,7 @@ fn what_holds_is_accepted() {
 }
 
 #[test]
-fn what_does_not_hold_is_denied_with_the_claim_named() {
+fn invalid_claim_is_denied_and_named() {
     for (bad, claim) in [
         (json!({"exp": 1_899_999_940}), "exp"),
         (json!({"exp": null}), "exp"),

@@ -1,4 +1,4 @@
-//! What the engine is asked to create.
+//! Requests to create containers.
 
 use std::collections::HashMap;
 
@@ -10,28 +10,28 @@ use sha2::{Digest, Sha256};
 use super::{Engine, Options};
 use crate::runtime::limits;
 
-/// Whose containers they are.
+/// Label: the installation.
 pub(super) const INSTANCE: &str = "paddock.instance";
-/// Which replica it is.
+/// Label: the replica.
 pub(super) const REPLICA: &str = "paddock.replica";
-/// What happens when it ends.
+/// Label: the restart policy.
 pub(super) const RESTART: &str = "paddock.restart";
-/// Its ports, in the order in which they were asked for.
+/// Label: the ports, in the order of the spec.
 pub(super) const PORTS: &str = "paddock.ports";
-/// Tells what it was made of, so that what shall be something else is noticed.
-pub(super) const MADE_OF: &str = "paddock.made-of";
+/// Label: hash of the spec, to detect changes.
+pub(super) const SPEC_HASH: &str = "paddock.made-of";
 
-/// How long a CPU quota's period is.
+/// Period of the CPU quota.
 const CPU_PERIOD_US: i64 = 100_000;
-/// The least quota that the kernel takes.
-const LEAST_QUOTA_US: i64 = 1000;
+/// Minimum quota that the kernel accepts.
+const MIN_QUOTA_US: i64 = 1000;
 
 /// The memory limit in bytes.
 pub(super) fn ram_bytes(spec: &Spec) -> Option<i64> {
     limits::ram(&spec.resources).map(|ram| ram.milli() / 1000)
 }
 
-/// A container of a replica.
+/// The request to create a replica's container.
 pub(super) fn body(
     options: &Options,
     engine: Engine,
@@ -43,14 +43,16 @@ pub(super) fn body(
     ContainerCreateBody {
         image: Some(image.to_owned()),
         hostname: Some(format!("{}-{}", id.deployment, id.number)),
-        // All of the image's own command is replaced, also what is fixed in it.
-        entrypoint: Some(spec.command.clone()).filter(|words| !words.is_empty()),
+        // Replaces the image's entrypoint and command.
+        entrypoint: Some(spec.command.clone()).filter(|command| !command.is_empty()),
         env: Some(spec.env.iter().map(|(key, value)| format!("{key}={value}")).collect()),
         exposed_ports: Some(exposed.clone()),
         labels: Some(labels(options, id, spec)),
         stop_timeout: i64::try_from(options.stop_grace.as_secs()).ok(),
         host_config: Some(HostConfig {
-            port_bindings: Some(exposed.into_iter().map(|port| (port, Some(free()))).collect()),
+            port_bindings: Some(
+                exposed.into_iter().map(|port| (port, Some(free_port()))).collect(),
+            ),
             ..host(options, engine, spec)
         }),
         ..ContainerCreateBody::default()
@@ -59,30 +61,30 @@ pub(super) fn body(
 
 fn host(options: &Options, engine: Engine, spec: &Spec) -> HostConfig {
     let ram = ram_bytes(spec);
-    // A quota, not a number of CPUs: engines refuse more CPUs than there are.
+    // A quota instead of a number of CPUs: engines reject more CPUs than the host has.
     let quota =
         limits::cpu(&spec.resources).map(|cpu| cpu.milli().saturating_mul(CPU_PERIOD_US) / 1000);
     HostConfig {
         memory: ram,
-        // No swap beyond it: a limit that only makes slow is none.
+        // No swap beyond the limit.
         memory_swap: ram,
         cpu_period: quota.map(|_| CPU_PERIOD_US),
-        cpu_quota: quota.map(|quota| quota.max(LEAST_QUOTA_US)),
+        cpu_quota: quota.map(|quota| quota.max(MIN_QUOTA_US)),
         cgroup_parent: options.cgroup_parent.clone(),
         pids_limit: Some(options.max_pids),
         security_opt: Some(vec!["no-new-privileges".to_owned()]),
-        log_config: Some(log(options, engine)),
+        log_config: Some(log_config(options, engine)),
         ..HostConfig::default()
     }
 }
 
-/// A port of the loopback that the engine finds free.
-fn free() -> Vec<PortBinding> {
+/// A free port on the loopback, chosen by the engine.
+fn free_port() -> Vec<PortBinding> {
     vec![PortBinding { host_ip: Some("127.0.0.1".to_owned()), host_port: Some(String::new()) }]
 }
 
-/// Logs that can be read again, whatever the engine's own way is.
-fn log(options: &Options, engine: Engine) -> HostConfigLogConfig {
+/// A log driver whose logs can be read, regardless of the engine's default.
+fn log_config(options: &Options, engine: Engine) -> HostConfigLogConfig {
     let mut config = HashMap::from([("max-size".to_owned(), options.max_log_bytes.to_string())]);
     if engine == Engine::Docker {
         config.insert("max-file".to_owned(), options.log_files.max(1).to_string());
@@ -97,23 +99,23 @@ fn labels(options: &Options, id: ReplicaId, spec: &Spec) -> HashMap<String, Stri
         (REPLICA, id.to_string()),
         (RESTART, spec.restart.to_string()),
         (PORTS, ports.join(",")),
-        (MADE_OF, made_of(spec)),
+        (SPEC_HASH, spec_hash(spec)),
     ]
     .map(|(key, value)| (key.to_owned(), value))
     .into()
 }
 
-/// A hash of all that a container is made of. What only concerns its placement is no part of it.
-pub(super) fn made_of(spec: &Spec) -> String {
+/// Hash of the parts of a spec that define the container, without those that only affect placement.
+pub(super) fn spec_hash(spec: &Spec) -> String {
     let Spec { image, env, command, ports, restart, .. } = spec;
     let limits = (limits::cpu(&spec.resources), ram_bytes(spec));
     let parts = (image, env, command, ports, restart, limits);
-    let text = serde_json::to_vec(&parts).expect("maps of text can be written");
+    let text = serde_json::to_vec(&parts).expect("strings serialise");
     data_encoding::HEXLOWER.encode(&Sha256::digest(text))
 }
 
-/// Shall it be started again after it ended so?
-pub(super) fn again(restart: Restart, code: i64) -> bool {
+/// Whether the restart policy demands a restart after this exit code.
+pub(super) fn is_restarted(restart: Restart, code: i64) -> bool {
     match restart {
         Restart::Never => false,
         Restart::OnFailure => code != 0,
@@ -128,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_asked_for_is_in_the_body() {
+    fn body_has_limits_ports_and_labels() {
         let mut resources = Resources::default();
         resources.set("cpu", "500m".parse().unwrap());
         resources.set("ram", "64Mi".parse().unwrap());
@@ -139,17 +141,17 @@ mod tests {
         let host = body.host_config.unwrap();
         assert_eq!((host.memory, host.memory_swap), (Some(64 << 20), Some(64 << 20)));
         assert_eq!((host.cpu_quota, host.cpu_period), (Some(50_000), Some(100_000)));
-        assert_eq!(host.port_bindings.unwrap()["81/tcp"], Some(free()));
+        assert_eq!(host.port_bindings.unwrap()["81/tcp"], Some(free_port()));
         let labels = body.labels.unwrap();
         assert_eq!((labels[PORTS].as_str(), labels[RESTART].as_str()), ("80,81", "on_failure"));
     }
 
     #[test]
-    fn only_what_a_container_is_made_of_makes_another_one_of_it() {
-        let one = Spec { image: Some("a".into()), ..Spec::default() };
-        let more = Spec { replicas: 7, anti_affinity: true, ..one.clone() };
-        let other = Spec { env: [("A".into(), "b".into())].into(), ..one.clone() };
-        assert_eq!(made_of(&one), made_of(&more));
-        assert_ne!(made_of(&one), made_of(&other));
+    fn placement_does_not_change_the_spec_hash() {
+        let spec = Spec { image: Some("a".into()), ..Spec::default() };
+        let placement = Spec { replicas: 7, anti_affinity: true, ..spec.clone() };
+        let other = Spec { env: [("A".into(), "b".into())].into(), ..spec.clone() };
+        assert_eq!(spec_hash(&spec), spec_hash(&placement));
+        assert_ne!(spec_hash(&spec), spec_hash(&other));
     }
 }

@@ -1,4 +1,4 @@
-//! What engines complain about, as reasons.
+//! Converts errors of engines into reasons.
 
 use bollard::errors::Error as EngineError;
 use model::deployment::{Pull, Reason};
@@ -6,12 +6,12 @@ use model::deployment::{Pull, Reason};
 use super::{Docker, Engine};
 use crate::{Error, reason};
 
-/// Is it that there is no such thing?
+/// Whether the object does not exist.
 pub(super) fn is_missing(error: &EngineError) -> bool {
     matches!(error, EngineError::DockerResponseServerError { status_code: 404, .. })
 }
 
-/// What the engine said, or what kept it from saying something: one line, without its full stop.
+/// The engine's message or the innermost cause: one line, without a full stop.
 pub(super) fn innermost(error: &EngineError) -> String {
     let text = match error {
         EngineError::DockerResponseServerError { message, .. } => message.clone(),
@@ -30,41 +30,41 @@ pub(super) fn innermost(error: &EngineError) -> String {
 }
 
 impl Docker {
-    /// The engine could not do something.
+    /// An operation of the engine failed.
     pub(super) fn failed(&self, what: &str, error: &EngineError) -> Error {
         Error::Failed(format!("{} {what}: {}.", self.engine.as_str(), innermost(error)))
     }
 
-    /// A container could not be started.
+    /// Converts a failure to start a container.
     pub(super) fn not_started(&self, error: &EngineError, command: Option<&str>) -> Reason {
-        let said = innermost(error);
-        let says = |texts: &[&str]| texts.iter().any(|text| said.contains(text));
+        let message = innermost(error);
+        let has = |texts: &[&str]| texts.iter().any(|text| message.contains(text));
         let command = command.unwrap_or("of the image").to_owned();
-        if says(&["executable file not found", "no such file or directory"]) {
+        if has(&["executable file not found", "no such file or directory"]) {
             return Reason::CommandNotFound { command };
         }
-        if says(&["permission denied", "is a directory"]) {
+        if has(&["permission denied", "is a directory"]) {
             return Reason::CommandNotExecutable { command };
         }
-        if says(&["already allocated", "address already in use"]) {
-            return Reason::PortUnavailable { message: said };
+        if has(&["already allocated", "address already in use"]) {
+            return Reason::PortUnavailable { message };
         }
-        Reason::StartFailed { message: format!("{}: {said}", self.engine.as_str()) }
+        Reason::StartFailed { message: format!("{}: {message}", self.engine.as_str()) }
     }
 
-    /// An image did not come: why, by what the engine said.
-    pub(super) fn not_pulled(&self, image: &str, registry: &str, said: String) -> Reason {
-        let cause = reason::pull_cause(&said);
-        let is_plain = reason::PLAIN_HTTP.iter().any(|text| said.contains(text));
+    /// Converts a failed pull, by the engine's message.
+    pub(super) fn not_pulled(&self, image: &str, registry: &str, message: String) -> Reason {
+        let cause = reason::pull_cause(&message);
+        let is_plain = reason::PLAIN_HTTP.iter().any(|text| message.contains(text));
         let message = match self.engine {
-            _ if cause != Pull::Unreachable || !is_plain => said,
+            _ if cause != Pull::Unreachable || !is_plain => message,
             Engine::Docker => format!(
-                "the registry {registry} speaks http: set it as insecure in \
-                 /etc/docker/daemon.json (insecure-registries)"
+                "registry {registry} uses plain HTTP: add it to \
+                  /etc/docker/daemon.json as an insecure registry"
             ),
             Engine::Podman => format!(
-                "the registry {registry} speaks http: set it as insecure in \
-                 /etc/containers/registries.conf"
+                "registry {registry} uses plain HTTP: add it to \
+                 /etc/containers/registries.conf as an insecure registry"
             ),
         };
         reason::not_pulled(image, cause, message)

@@ -1,4 +1,4 @@
-//! Reading what containers said, through the engine.
+//! Reads container logs through the engine.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -14,13 +14,13 @@ use model::log::{LogLine, LogsFrom, Source};
 use runtime::LogStream;
 
 use super::Engine;
-use super::body::{RESTART, again};
+use super::body::{RESTART, is_restarted};
 use crate::runtime::logs::timed::Progress;
 
-/// How often a follower looks whether a container that ended was started again.
-const LOOK: Duration = Duration::from_millis(250);
+/// How often a follower checks whether an exited container was restarted.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// What a container said.
+/// Streams a container's log.
 pub(super) fn read(
     api: bollard::Docker,
     engine: Engine,
@@ -36,7 +36,7 @@ pub(super) fn read(
     let LogsFrom::Last(count) = *from else { return reader.lines() };
     let begin = async move {
         let (last, mut reader) = reader.last(count).await;
-        // Nothing said yet is everything still to come.
+        // An empty log continues from its beginning.
         reader.follow = follow;
         let more = if follow { reader.lines() } else { stream::empty().boxed() };
         stream::iter(last).chain(more)
@@ -59,10 +59,10 @@ impl Reader {
             .boxed()
     }
 
-    /// The last lines, and a reader of what comes after them.
+    /// Reads the last lines. Returns them and a reader for those that follow.
     async fn last(mut self, count: usize) -> (VecDeque<LogLine>, Self) {
         self.follow = false;
-        // Those of one second can't be counted from the middle where times are whole seconds.
+        // Podman filters by whole seconds, so a tail would break the line count within a second.
         let tail = if self.engine == Engine::Docker { count.to_string() } else { "all".to_owned() };
         self.open(&tail);
         let mut last = VecDeque::new();
@@ -103,17 +103,17 @@ impl Reader {
                 }
                 Some(Err(_)) | None => {
                     self.open = None;
-                    self.progress.broke_off();
-                    if !self.follow || !goes_on(&self.api, &self.name).await {
+                    self.progress.interrupted();
+                    if !self.follow || !is_active(&self.api, &self.name).await {
                         return None;
                     }
-                    tokio::time::sleep(LOOK).await;
+                    tokio::time::sleep(POLL_INTERVAL).await;
                 }
             }
         }
     }
 
-    /// A line, unless it is known already.
+    /// Parses a line; none if it was read before.
     fn line(&mut self, output: LogOutput) -> Option<LogLine> {
         let source = match output {
             LogOutput::StdErr { .. } => Source::Stderr,
@@ -125,18 +125,18 @@ impl Reader {
     }
 }
 
-/// Does a container run, or will it again?
-async fn goes_on(api: &bollard::Docker, name: &str) -> bool {
+/// Whether a container runs or will be restarted.
+async fn is_active(api: &bollard::Docker, name: &str) -> bool {
     let found = match api.inspect_container(name, None::<InspectContainerOptions>).await {
         Ok(found) => found,
-        // Podman has states in passing that the library does not know: look again.
+        // Podman has transient states that the library does not know: check is_restarted.
         Err(error) => return matches!(error, Error::JsonDataError { .. }),
     };
     let labels = found.config.and_then(|config| config.labels).unwrap_or_default();
     let restart = labels.get(RESTART).and_then(|text| text.parse().ok()).unwrap_or(Restart::Never);
     let Some(state) = found.state else { return false };
     match state.status {
-        Some(Status::EXITED | Status::DEAD) => again(restart, state.exit_code.unwrap_or(0)),
+        Some(Status::EXITED | Status::DEAD) => is_restarted(restart, state.exit_code.unwrap_or(0)),
         Some(Status::REMOVING) | None => false,
         Some(_) => true,
     }

@@ -1,4 +1,4 @@
-//! What the runtime on Docker or Podman is told once, when it starts.
+//! Configuration of the Docker and Podman runtime.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -6,51 +6,57 @@ use std::time::Duration;
 
 use runtime::Credentials;
 
-/// How the runtime behaves.
+/// Configuration of the Docker and Podman runtime.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The engine's socket; without one the usual places are tried.
+    /// The engine's socket; by default the standard paths are tried.
     pub socket: Option<PathBuf>,
-    /// Tells this installation's containers from those of others; `a-z0-9-`, at most 20.
+    /// Distinguishes the containers of installations on one engine; `a-z0-9-`, at most 20.
     pub instance: String,
-    /// Credentials by registry, written as in image names: `registry.local:5000`.
+    /// Directory for archives of images that are being loaded.
+    pub dir: PathBuf,
+    /// Program to run as helper process for archives; it must call `runtime::child_main` first.
+    pub program: PathBuf,
+    /// Credentials by registry, as written in image references: `registry.local:5000`.
     pub registries: BTreeMap<String, Credentials>,
-    /// The largest image, unpacked. The engine unpacks before its size is known: a larger one is
-    /// removed again, not kept out.
+    /// Maximum unpacked image size. The engine reports it only after unpacking, so a larger image
+    /// is pulled and then removed.
     pub max_image_bytes: u64,
-    /// How long a whole pull may take.
+    /// Timeout of a whole pull.
     pub pull_timeout: Duration,
-    /// How long a pull may be without progress.
+    /// Timeout of a pull without progress.
     pub read_timeout: Duration,
-    /// How long a container has between SIGTERM and SIGKILL.
+    /// Grace period between SIGTERM and SIGKILL.
     pub stop_grace: Duration,
-    /// How long the first wait before a restart is; each further one is twice as long.
-    pub restart_first: Duration,
-    /// How long the waits before restarts get at most.
-    pub restart_most: Duration,
-    /// How large one log file gets before the next one begins.
+    /// First restart backoff; each further one doubles.
+    pub restart_backoff: Duration,
+    /// Maximum restart backoff.
+    pub max_restart_backoff: Duration,
+    /// Size at which a log file is rotated.
     pub max_log_bytes: u64,
-    /// How many log files of a container are kept; Podman keeps one.
+    /// Number of log files retained per container; Podman retains one.
     pub log_files: u32,
-    /// The cgroup that containers are put under; the engine's own choice without one.
+    /// Parent cgroup of containers; the engine's default if none.
     pub cgroup_parent: Option<String>,
-    /// How many processes and threads a container may have.
+    /// Maximum number of processes and threads of a container.
     pub max_pids: i64,
 }
 
 impl Options {
-    /// The usual behaviour.
+    /// The defaults.
     pub fn new(instance: impl Into<String>) -> Self {
         Self {
             socket: None,
             instance: instance.into(),
+            dir: std::env::temp_dir(),
+            program: PathBuf::from("/proc/self/exe"),
             registries: BTreeMap::new(),
             max_image_bytes: 8 << 30,
             pull_timeout: Duration::from_mins(15),
             read_timeout: Duration::from_mins(2),
             stop_grace: Duration::from_secs(10),
-            restart_first: Duration::from_secs(1),
-            restart_most: Duration::from_mins(5),
+            restart_backoff: Duration::from_secs(1),
+            max_restart_backoff: Duration::from_mins(5),
             max_log_bytes: 10 << 20,
             log_files: 4,
             cgroup_parent: None,

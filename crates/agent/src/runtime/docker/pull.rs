@@ -1,8 +1,8 @@
-//! Getting images through the engine.
+//! Pulls images through the engine.
 
 use std::time::Duration;
 
-use base::locks::one_of;
+use base::locks::named_lock;
 use bollard::auth::DockerCredentials;
 use bollard::models::ImageInspect;
 use bollard::query_parameters::{CreateImageOptions, RemoveImageOptions};
@@ -15,39 +15,39 @@ use super::fault::{innermost, is_missing};
 use crate::Error;
 use crate::reason::{not_pulled, not_started};
 
-/// An image that was pulled so short a time ago is still the same: replicas start together.
-const FRESH: Duration = Duration::from_secs(10);
+/// How long a pulled image counts as current: replicas start together.
+const IMAGE_TTL: Duration = Duration::from_secs(10);
 
 impl Docker {
-    /// Sees to it that the engine has an image; the name under which it has it.
+    /// Ensures that the engine has an image, and returns its full name.
     ///
-    /// It is asked for each time, since a name may mean another image by now. If that fails and the
-    /// engine has one of that name, that one will do.
+    /// Pulls it each time, since a tag may have moved. If that fails, uses an image of that name
+    /// that the engine has.
     pub(super) async fn image(&self, name: &str) -> Result<String, Error> {
         let reference = runtime::reference(name).map_err(|error| not_started(error, name))?;
         let whole = reference.whole();
-        let slot = one_of(&self.images, &whole);
+        let slot = named_lock(&self.images, &whole);
         let mut pulled_at = slot.lock().await;
         let before = self.inspect(&whole).await?;
-        // A digest can't mean anything else than it did.
-        let is_fresh = pulled_at.is_some_and(|at| at.elapsed() < FRESH);
+        // A digest never changes its meaning.
+        let is_fresh = pulled_at.is_some_and(|at| at.elapsed() < IMAGE_TTL);
         if before.is_some() && (is_fresh || reference.digest().is_some()) {
             return Ok(whole);
         }
         match (self.pull(name, &reference).await, &before) {
             (Ok(()), _) => {}
             (Err(error), Some(_)) => {
-                tracing::warn!(image = name, %error, "using the image of before");
+                tracing::warn!(image = name, %error, "image pull failed, using the stored image");
                 return Ok(whole);
             }
             (Err(error), None) => return Err(error),
         }
         let Some(image) = self.inspect(&whole).await? else {
-            let message = format!("{} has not kept it", self.engine.as_str());
+            let message = format!("{} did not store the image", self.engine.as_str());
             return Err(not_pulled(name, Pull::Other, message).into());
         };
         if let Err(why) = self.check(name, &image) {
-            // Not ours to keep, unless someone had it already.
+            // Removed, unless the engine had it before.
             if before.is_none() {
                 let options = RemoveImageOptions::default();
                 let _ = self.api.remove_image(&whole, Some(options), None).await;
@@ -58,11 +58,11 @@ impl Docker {
         Ok(whole)
     }
 
-    async fn inspect(&self, name: &str) -> Result<Option<ImageInspect>, Error> {
+    pub(super) async fn inspect(&self, name: &str) -> Result<Option<ImageInspect>, Error> {
         match self.api.inspect_image(name).await {
             Ok(image) => Ok(Some(image)),
             Err(error) if is_missing(&error) => Ok(None),
-            Err(error) => Err(self.failed("does not say which images it has", &error)),
+            Err(error) => Err(self.failed("failed to inspect the image", &error)),
         }
     }
 
@@ -71,7 +71,7 @@ impl Docker {
         match tokio::time::timeout(timeout, self.pull_all(name, reference)).await {
             Ok(pulled) => pulled,
             Err(_) => {
-                let message = format!("it did not arrive within {}", message::time(timeout));
+                let message = format!("timed out after {}", message::duration(timeout));
                 Err(not_pulled(name, Pull::TimedOut, message).into())
             }
         }
@@ -91,7 +91,7 @@ impl Docker {
                 }
                 Ok(None) => return Ok(()),
                 Err(_) => {
-                    let message = format!("the registry {registry} did not answer in time");
+                    let message = format!("registry {registry} did not respond in time");
                     return Err(not_pulled(name, Pull::TimedOut, message).into());
                 }
             }
@@ -99,31 +99,30 @@ impl Docker {
     }
 
     fn credentials(&self, registry: &str) -> Option<DockerCredentials> {
-        let known = self.options.registries.get(registry)?;
+        let credentials = self.options.registries.get(registry)?;
         Some(DockerCredentials {
-            username: Some(known.username.clone()),
-            password: Some(known.password.clone()),
+            username: Some(credentials.username.clone()),
+            password: Some(credentials.password.clone()),
             serveraddress: Some(registry.to_owned()),
             ..DockerCredentials::default()
         })
     }
 
-    /// Does an image run here? The error says why not.
+    /// Checks platform and size of an image.
     fn check(&self, name: &str, image: &ImageInspect) -> Result<(), Error> {
         let os = image.os.as_deref().unwrap_or("linux");
         let architecture = image.architecture.as_deref().unwrap_or_default();
         let ours = self.architecture.as_str();
         let fits = architecture.is_empty() || ours.is_empty() || architecture == ours;
         if os != "linux" || !fits {
-            let message =
-                format!("it is for {os}/{architecture}, but this machine is linux/{ours}");
+            let message = format!("image is for {os}/{architecture}, this host is linux/{ours}");
             return Err(not_pulled(name, Pull::NoMatchingPlatform, message).into());
         }
         let size = image.size.unwrap_or(0);
-        let most = i64::try_from(self.options.max_image_bytes).unwrap_or(i64::MAX);
-        if size > most {
+        let max = i64::try_from(self.options.max_image_bytes).unwrap_or(i64::MAX);
+        if size > max {
             let message =
-                format!("it is larger than the {} that an image may have", message::bytes(most));
+                format!("image exceeds the maximum image size of {}", message::bytes(max));
             return Err(not_pulled(name, Pull::TooLarge, message).into());
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Finds the socket of an engine that answers.
+//! Finds the socket of a running engine.
 
 use std::path::{Path, PathBuf};
 
@@ -7,13 +7,13 @@ use bollard::{API_DEFAULT_VERSION, BollardRequest};
 use super::{Engine, Options};
 use crate::Error;
 
-/// How long an engine may take to begin its answer. Longer than any container's grace.
-const ANSWER_SECONDS: u64 = 300;
-/// How long it may take to answer at all.
-const HELLO: std::time::Duration = std::time::Duration::from_secs(10);
+/// Timeout of a response's beginning. Longer than any stop grace period.
+const RESPONSE_TIMEOUT_SECONDS: u64 = 300;
+/// Timeout of the first requests.
+const CONNECT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
 
-/// An engine that answers.
-pub(super) struct Answering {
+/// A running engine.
+pub(super) struct Found {
     pub(super) path: PathBuf,
     pub(super) api: bollard::Docker,
     pub(super) engine: Engine,
@@ -21,23 +21,23 @@ pub(super) struct Answering {
     pub(super) architecture: String,
 }
 
-/// The first one that answers. The error says what was tried and what to do.
-pub(super) async fn find(options: &Options) -> Result<Answering, Error> {
+/// Finds the first engine that responds. The error says which sockets were tried and what to do.
+pub(super) async fn find(options: &Options) -> Result<Found, Error> {
     let mut tried = Vec::new();
     for path in candidates(options)? {
-        match ask(&path).await {
-            Ok(answering) => return Ok(answering),
-            Err(why) => tried.push(format!("{} ({why})", path.display())),
+        match connect(&path).await {
+            Ok(found) => return Ok(found),
+            Err(error) => tried.push(format!("{} ({error})", path.display())),
         }
     }
     Err(Error::Unavailable(format!(
-        "Neither Docker nor Podman answers; tried {}. Start one of them (for Podman `podman system \
-         service`), or set DOCKER_HOST to its socket.",
+        "Neither Docker nor Podman responds; tried {}. Start one of them (Podman: `podman system \
+                 service`), or set DOCKER_HOST to its socket.",
         tried.join(", ")
     )))
 }
 
-/// Where an engine may be. What someone named is the only place.
+/// Sockets to try. An explicit one is the only candidate.
 fn candidates(options: &Options) -> Result<Vec<PathBuf>, Error> {
     if let Some(socket) = &options.socket {
         return Ok(vec![socket.clone()]);
@@ -48,8 +48,8 @@ fn candidates(options: &Options) -> Result<Vec<PathBuf>, Error> {
         return match host.strip_prefix("unix://") {
             Some(path) => Ok(vec![path.into()]),
             None => Err(Error::Unavailable(format!(
-                "DOCKER_HOST is {host}, but only sockets of this machine can be used: set it to \
-                 unix:///path/of/the.sock."
+                "DOCKER_HOST is {host}, but only Unix sockets are supported: set it to \
+                                 unix:///path/to/docker.sock."
             ))),
         };
     }
@@ -61,28 +61,29 @@ fn candidates(options: &Options) -> Result<Vec<PathBuf>, Error> {
     Ok(usual)
 }
 
-async fn ask(path: &Path) -> Result<Answering, Error> {
+async fn connect(path: &Path) -> Result<Found, Error> {
     let unavailable = |why: &str| Error::Unavailable(why.to_owned());
-    let text = path.to_str().ok_or_else(|| unavailable("its name is not text"))?;
+    let text = path.to_str().ok_or_else(|| unavailable("its path is not UTF-8"))?;
     if !path.exists() {
-        return Err(unavailable("there is none"));
+        return Err(unavailable("not found"));
     }
-    let said = |error: bollard::errors::Error| unavailable(&super::fault::innermost(&error));
-    let api = bollard::Docker::connect_with_unix(text, ANSWER_SECONDS, API_DEFAULT_VERSION)
-        .map_err(said)?
-        .with_request_modifier(url_safe);
-    let hello = async {
+    let failed = |error: bollard::errors::Error| unavailable(&super::fault::innermost(&error));
+    let api =
+        bollard::Docker::connect_with_unix(text, RESPONSE_TIMEOUT_SECONDS, API_DEFAULT_VERSION)
+            .map_err(failed)?
+            .with_request_modifier(url_safe);
+    let greet = async {
         let api = api.negotiate_version().await?;
         let version = api.version().await?;
         Ok((api, version))
     };
-    let (api, version) = tokio::time::timeout(HELLO, hello)
+    let (api, version) = tokio::time::timeout(CONNECT_TIMEOUT, greet)
         .await
-        .map_err(|_| unavailable("it does not answer"))?
-        .map_err(said)?;
+        .map_err(|_| unavailable("no response"))?
+        .map_err(failed)?;
     let is_podman =
         version.components.iter().flatten().any(|component| component.name.contains("Podman"));
-    Ok(Answering {
+    Ok(Found {
         path: path.to_owned(),
         api,
         engine: if is_podman { Engine::Podman } else { Engine::Docker },
@@ -91,7 +92,7 @@ async fn ask(path: &Path) -> Result<Answering, Error> {
     })
 }
 
-/// The engines read credentials in the alphabet for URLs, the library writes them in the other.
+/// Converts credentials to URL-safe Base64, which engines expect and the library does not write.
 fn url_safe(mut request: BollardRequest) -> BollardRequest {
     if let Some(value) = request.headers_mut().get_mut("x-registry-auth")
         && let Ok(text) = value.to_str()

@@ -1,24 +1,26 @@
-//! Starting a container, or finding that it runs.
+//! Starts containers and adopts running ones.
 
 use bollard::errors::Error as EngineError;
 use bollard::query_parameters::{CreateContainerOptions, StartContainerOptions};
+use model::OrganizationId;
 use model::agent::ReplicaId;
 use model::deployment::Spec;
 
-use super::body::{body, made_of, ram_bytes};
-use super::found::{Found, State};
+use super::body::{body, ram_bytes, spec_hash};
+use super::inspect::{Existing, State};
 use super::watch::Restarts;
 use super::{Docker, fault};
 use crate::Error;
 use crate::reason::not_started;
 
-/// How often a port that was taken at the last moment is replaced by another.
-const TRIES: usize = 3;
+/// Attempts to start a container whose published port was taken meanwhile.
+const MAX_ATTEMPTS: usize = 3;
 
 impl Docker {
     pub(super) async fn start_replica(
         &self,
         id: ReplicaId,
+        organization: Option<OrganizationId>,
         spec: &Spec,
     ) -> Result<Vec<String>, Error> {
         let image = spec.image.as_deref().ok_or(Error::NoImage)?;
@@ -26,7 +28,7 @@ impl Docker {
         let name = self.container_name(id);
         if let Some(found) = self.find(&name).await? {
             self.check_ours(&found, &name)?;
-            if found.made_of == made_of(spec)
+            if found.spec_hash == spec_hash(spec)
                 && let Some(endpoints) = self.adopt(&name, &found).await?
             {
                 return Ok(endpoints);
@@ -34,7 +36,11 @@ impl Docker {
             self.remove(&name).await?;
         }
         self.restarts().insert(id, Restarts::new(&self.options));
-        let image = self.image(image).await?;
+        let image = if runtime::is_local(image) {
+            self.local_image(organization, image).await?
+        } else {
+            self.image(image).await?
+        };
         let started = self.launch(id, &name, spec, &image).await;
         if started.is_err() {
             self.remove(&name).await?;
@@ -42,13 +48,13 @@ impl Docker {
         started
     }
 
-    /// Takes what there is as it is. One that ended while nobody looked is started again if it shall.
-    async fn adopt(&self, name: &str, found: &Found) -> Result<Option<Vec<String>>, Error> {
+    /// Adopts a container. One that exited without a server is restarted if its policy demands it.
+    async fn adopt(&self, name: &str, found: &Existing) -> Result<Option<Vec<String>>, Error> {
         match &found.state {
             State::Created => Ok(None),
             State::Running { endpoints } => Ok(Some(endpoints.clone())),
-            State::Ended { code, .. } if found.again(*code) => {
-                // If it can't be, a new one is made, which says why it can't.
+            State::Ended { code, .. } if found.is_restarted(*code) => {
+                // If that fails, a new container is created, which reports the cause.
                 match self.run(name).await {
                     Ok(()) => self.endpoints(name).await.map(Some),
                     Err(_) => Ok(None),
@@ -66,7 +72,7 @@ impl Docker {
         image: &str,
     ) -> Result<Vec<String>, Error> {
         let command = spec.command.first().map(String::as_str);
-        let mut tries = 0;
+        let mut attempts = 0;
         loop {
             let options =
                 CreateContainerOptions { name: Some(name.to_owned()), ..Default::default() };
@@ -76,16 +82,18 @@ impl Docker {
                 Ok(_) => self.run(name).await,
                 Err(error) => Err(error),
             };
-            tries += 1;
+            attempts += 1;
             match started {
                 Ok(()) => return self.endpoints(name).await,
-                Err(error) if tries < TRIES && is_port_taken(&error) => self.remove(name).await?,
+                Err(error) if attempts < MAX_ATTEMPTS && is_port_taken(&error) => {
+                    self.remove(name).await?;
+                }
                 Err(error) => return Err(self.not_started(&error, command).into()),
             }
         }
     }
 
-    /// Starts a container that is there.
+    /// Starts an existing container.
     pub(super) async fn run(&self, name: &str) -> Result<(), EngineError> {
         self.api.start_container(name, None::<StartContainerOptions>).await
     }
@@ -93,13 +101,13 @@ impl Docker {
     async fn endpoints(&self, name: &str) -> Result<Vec<String>, Error> {
         match self.find(name).await?.map(|found| found.state) {
             Some(State::Running { endpoints }) => Ok(endpoints),
-            // It has ended already: who watches it will see that.
+            // It has exited already, which the watch reports.
             _ => Ok(Vec::new()),
         }
     }
 }
 
 fn is_port_taken(error: &EngineError) -> bool {
-    let said = fault::innermost(error);
-    said.contains("already allocated") || said.contains("address already in use")
+    let message = fault::innermost(error);
+    message.contains("already allocated") || message.contains("address already in use")
 }

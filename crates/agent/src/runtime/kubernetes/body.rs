@@ -1,7 +1,7 @@
-//! What is applied for a replica that runs an image.
+//! Objects of a replica that runs an image.
 //!
-//! What listens on ports, or shall always run, is a Deployment; what runs to its end is a Job. All of
-//! the environment is in a Secret: nobody who may only read Deployments reads it.
+//! A replica with ports or restart policy `always` is a Deployment; one that runs to completion is
+//! a Job. The environment is in a Secret, hidden from users who may only read Deployments.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +10,15 @@ use model::deployment::{Probe, Restart, Spec};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use super::names::{self, DEPLOYMENT, MADE_OF, OBJECTS, REPLICA};
+use super::names::{self, DEPLOYMENT, OBJECTS, REPLICA, SPEC_HASH};
 use super::quantity;
 use crate::Error;
 use crate::runtime::limits;
 
-/// How long a program may take to end, in seconds.
-const GRACE: u32 = 10;
+/// Grace period between SIGTERM and SIGKILL, in seconds.
+const GRACE_SECONDS: u32 = 10;
 
-/// Is it a Job?
+/// Whether the replica is a Job.
 pub(super) fn is_job(spec: &Spec) -> bool {
     match spec.restart {
         Restart::Always => false,
@@ -27,7 +27,7 @@ pub(super) fn is_job(spec: &Spec) -> bool {
     }
 }
 
-/// The Deployment or Job. `node` is pinned to by name, past no scheduler: taints and room still count.
+/// The Deployment or Job. Pinned to `node` by affinity, so that the scheduler still checks it.
 pub(super) fn workload(
     id: ReplicaId,
     spec: &Spec,
@@ -39,10 +39,10 @@ pub(super) fn workload(
     let mut object =
         json!({"metadata": {"name": names::of_replica(id), "labels": names::labels(id)}});
     if is_job(spec) {
-        let tries = if spec.restart == Restart::Never { 0 } else { i32::MAX };
+        let retries = if spec.restart == Restart::Never { 0 } else { i32::MAX };
         object["apiVersion"] = json!("batch/v1");
         object["kind"] = json!("Job");
-        object["spec"] = json!({"backoffLimit": tries, "template": template});
+        object["spec"] = json!({"backoffLimit": retries, "template": template});
         return object;
     }
     object["apiVersion"] = json!("apps/v1");
@@ -66,7 +66,7 @@ fn pod(
     };
     let mut pod = json!({
         "restartPolicy": restart,
-        "terminationGracePeriodSeconds": GRACE,
+        "terminationGracePeriodSeconds": GRACE_SECONDS,
         "automountServiceAccountToken": false,
         "enableServiceLinks": false,
         "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
@@ -108,7 +108,7 @@ fn container(id: ReplicaId, spec: &Spec, image: &str) -> Value {
     container
 }
 
-/// Kubernetes takes every status from 200 to 399 for an answer.
+/// The readiness probe. Kubernetes accepts every status from 200 to 399.
 fn readiness(probe: &Probe) -> Value {
     let mut object = json!({"periodSeconds": 1, "timeoutSeconds": 5, "failureThreshold": 1});
     match &probe.http {
@@ -118,20 +118,20 @@ fn readiness(probe: &Probe) -> Value {
     object
 }
 
-/// What it may use, and has reserved for it.
+/// Limits and requests.
 fn amounts(spec: &Spec) -> Value {
     let all = spec.resources.iter().filter(|(kind, amount)| match *kind {
         "ram" => limits::ram(&spec.resources).is_some(),
         _ => !amount.is_zero(),
     });
     let all: Map<String, Value> = all
-        .filter_map(|(kind, amount)| quantity::theirs(kind, amount))
+        .filter_map(|(kind, amount)| quantity::to_kubernetes(kind, amount))
         .map(|(name, amount)| (name, json!(amount)))
         .collect();
     Value::Object(all)
 }
 
-/// Its ports, each once.
+/// The distinct ports.
 fn ports(spec: &Spec) -> impl Iterator<Item = u16> {
     spec.ports.iter().copied().collect::<std::collections::BTreeSet<_>>().into_iter()
 }
@@ -151,8 +151,8 @@ pub(super) fn service(id: ReplicaId, spec: &Spec) -> Value {
         "spec": {"selector": {DEPLOYMENT: deployment}, "ports": ports}})
 }
 
-/// A replica's record: its environment, what it was made of, and what was applied for it. It is the
-/// first that is made and the last that goes, so that nothing is ever forgotten.
+/// Record of a replica: its environment, its spec hash and its objects. Created first and deleted
+/// last, so that no object is ever orphaned.
 pub(super) fn record(id: ReplicaId, spec: &Spec, objects: &Value) -> Value {
     let env: BTreeMap<&String, String> = spec
         .env
@@ -161,18 +161,18 @@ pub(super) fn record(id: ReplicaId, spec: &Spec, objects: &Value) -> Value {
         .collect();
     json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": env,
         "metadata": {"name": names::of_replica(id), "labels": names::labels(id),
-            "annotations": {MADE_OF: made_of(spec), OBJECTS: objects.to_string()}}})
+            "annotations": {SPEC_HASH: spec_hash(spec), OBJECTS: objects.to_string()}}})
 }
 
-/// A hash of all that it is made of. What only concerns its placement is no part of it.
-pub(super) fn made_of(spec: &Spec) -> String {
+/// Hash of the parts of a spec that define the objects, without those that only affect placement.
+pub(super) fn spec_hash(spec: &Spec) -> String {
     let Spec { image, env, command, ports, restart, ready, manifests, resources, .. } = spec;
     let parts = (image, env, command, ports, restart, ready, manifests, resources);
-    let text = serde_json::to_vec(&parts).expect("maps of text can be written");
+    let text = serde_json::to_vec(&parts).expect("strings serialise");
     data_encoding::HEXLOWER.encode(&Sha256::digest(text))
 }
 
-/// Can Kubernetes set these variables?
+/// Validates names of environment variables.
 pub(super) fn check_env(env: &BTreeMap<String, String>) -> Result<(), Error> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let bad =
@@ -180,8 +180,8 @@ pub(super) fn check_env(env: &BTreeMap<String, String>) -> Result<(), Error> {
     match env.keys().find(bad) {
         None => Ok(()),
         Some(key) => Err(Error::InvalidSpec(format!(
-            "Kubernetes can't set the variable {}: names have letters, digits, '_', '-' and '.', and \
-             don't begin with a digit.",
+            "Invalid environment variable {}: Kubernetes allows letters, digits, '_', '-' and '.', not \
+                         starting with a digit.",
             key.escape_default()
         ))),
     }

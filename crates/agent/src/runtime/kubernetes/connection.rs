@@ -1,4 +1,4 @@
-//! The way to the apiserver, which is found again: after restarts, and when a token has expired.
+//! Connection to the API server. Survives restarts of the server and expired tokens.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -12,22 +12,22 @@ use kube::{Client, Config, Error};
 use super::fault::{self, Refusal};
 use crate::Error as RuntimeError;
 
-/// How long to wait for a connection, and for an answer that need not wait for anything.
-const CONNECT_WITHIN: Duration = Duration::from_secs(5);
-const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+/// Timeouts of a connection and of a response.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long to wait before asking again: at first, and at most.
+/// Backoff between attempts: first and maximum.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
+const MAX_WAIT: Duration = Duration::from_secs(10);
 
-/// Reaches one apiserver.
+/// A connection to one API server.
 pub(super) struct Connection {
-    /// Where it is told how; the pod that this runs in, if nothing is.
+    /// Path of the kubeconfig; none: in-cluster configuration.
     kubeconfig: Option<PathBuf>,
     client: Mutex<Client>,
-    /// The namespace that the agent is in, as far as the way there says.
+    /// Default namespace of the configuration.
     pub(super) namespace: String,
-    /// Where it is, for people.
+    /// URL of the API server, for logs.
     pub(super) address: String,
 }
 
@@ -44,40 +44,40 @@ impl Connection {
         lock(&self.client).clone()
     }
 
-    /// Reads anew how the server lets us in: it may have been written anew.
+    /// Reads the configuration again: its token may have been replaced.
     pub(super) async fn renew(&self) {
         match read(self.kubeconfig.as_ref()).await.and_then(client) {
             Ok(client) => *lock(&self.client) = client,
-            Err(error) => tracing::warn!(%error, "how Kubernetes is reached can't be read again"),
+            Err(error) => tracing::warn!(%error, "reading kubeconfig failed"),
         }
     }
 
-    /// Asks until there is an answer, however long that takes: only what would be no better later is
-    /// an error. `what` follows "to".
+    /// Sends a request until it is answered. Returns an error only if a retry would not help.
+    /// `what` is an infinitive without "to".
     pub(super) async fn call<T, A>(
         &self,
         what: &str,
-        mut ask: impl FnMut(Client) -> A,
+        mut send: impl FnMut(Client) -> A,
     ) -> Result<T, Refusal>
     where
         A: Future<Output = Result<T, Error>>,
     {
         let mut wait = FIRST_WAIT;
         loop {
-            let error = match tokio::time::timeout(ANSWER_WITHIN, ask(self.client())).await {
-                Ok(Ok(answer)) => return Ok(answer),
+            let error = match tokio::time::timeout(RESPONSE_TIMEOUT, send(self.client())).await {
+                Ok(Ok(response)) => return Ok(response),
                 Ok(Err(error)) => match fault::refusal(what, &error) {
                     Some(refusal) => return Err(refusal),
                     None => fault::brief(&error),
                 },
-                Err(_) => format!("no answer within {} s", ANSWER_WITHIN.as_secs()),
+                Err(_) => format!("no response within {} s", RESPONSE_TIMEOUT.as_secs()),
             };
-            tracing::warn!(error, "Kubernetes could not be asked to {what}, trying again");
+            tracing::warn!(error, operation = what, "request to Kubernetes failed, retrying");
             if error.starts_with("401") {
                 self.renew().await;
             }
             tokio::time::sleep(wait).await;
-            wait = (wait * 2).min(LONGEST_WAIT);
+            wait = (wait * 2).min(MAX_WAIT);
         }
     }
 }
@@ -86,12 +86,12 @@ async fn read(kubeconfig: Option<&PathBuf>) -> Result<Config, RuntimeError> {
     let Some(path) = kubeconfig else {
         return Config::incluster().map_err(|error| {
             RuntimeError::Unavailable(format!(
-                "this is no pod of a Kubernetes ({error}): name a file with --kubeconfig"
+                "not running in a Kubernetes pod ({error}): set --kubeconfig"
             ))
         });
     };
     let failed = |error: &dyn std::fmt::Display| {
-        let why = format!("--kubeconfig: {} can't be used: {error}", path.display());
+        let why = format!("--kubeconfig: cannot use {}: {error}", path.display());
         RuntimeError::Unavailable(why)
     };
     let read = Kubeconfig::read_from(path).map_err(|error| failed(&error))?;
@@ -100,9 +100,10 @@ async fn read(kubeconfig: Option<&PathBuf>) -> Result<Config, RuntimeError> {
 }
 
 fn client(mut config: Config) -> Result<Client, RuntimeError> {
-    config.connect_timeout = Some(CONNECT_WITHIN);
-    // We ask again ourselves, for as long as it takes.
+    config.connect_timeout = Some(CONNECT_TIMEOUT);
+    // `call` retries.
     config.default_retry = false;
-    Client::try_from(config)
-        .map_err(|error| RuntimeError::Unavailable(format!("Kubernetes can't be reached: {error}")))
+    Client::try_from(config).map_err(|error| {
+        RuntimeError::Unavailable(format!("cannot connect to Kubernetes: {error}"))
+    })
 }

@@ -1,45 +1,45 @@
-//! What apiservers complain about.
+//! Classifies errors of the API server.
 
 use kube::Error;
 use kube::runtime::watcher;
 
 use crate::Error as RuntimeError;
 
-/// Something that would be no better later.
+/// An error that a retry would not fix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub(super) code: u16,
-    /// As a sentence.
-    pub(super) text: String,
+    /// Message for users.
+    pub(super) message: String,
 }
 
 impl From<Refusal> for RuntimeError {
     fn from(refusal: Refusal) -> Self {
-        RuntimeError::Failed(refusal.text)
+        RuntimeError::Failed(refusal.message)
     }
 }
 
-/// Why trying again would not help; nothing if it may.
+/// The refusal, unless a retry may help.
 pub(super) fn refusal(what: &str, error: &Error) -> Option<Refusal> {
     if let Error::Discovery(error) = error {
-        let text = format!("Kubernetes can't {what}: {error}.");
-        return Some(Refusal { code: 404, text });
+        let message = format!("Kubernetes cannot {what}: {error}.");
+        return Some(Refusal { code: 404, message });
     }
     let Error::Api(status) = error else { return None };
-    // What is about to vanish can be made again after that.
-    let is_passing = status.message.contains("being terminated");
+    // An object that is terminating can be created again afterwards.
+    let is_terminating = status.message.contains("being terminated");
     match status.code {
         401 | 408 | 409 | 410 | 429 => None,
-        403 if is_passing => None,
+        403 if is_terminating => None,
         code @ 400..=499 => {
-            let text = format!("Kubernetes refuses to {what}: {}.", one_line(&status.message));
-            Some(Refusal { code, text })
+            let message = format!("Kubernetes refused to {what}: {}.", one_line(&status.message));
+            Some(Refusal { code, message })
         }
         _ => None,
     }
 }
 
-/// What went wrong, in a few words; a status comes first.
+/// A short description; an HTTP status comes first.
 pub(super) fn brief(error: &Error) -> String {
     match error {
         Error::Api(status) => format!("{} {}", status.code, one_line(&status.message)),
@@ -53,27 +53,27 @@ pub(super) fn brief(error: &Error) -> String {
     }
 }
 
-/// One line, not too long, without its full stop.
+/// Shortens text to one line without a full stop.
 pub(super) fn one_line(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let brief: String = line.chars().take(500).collect();
     brief.trim_end_matches('.').to_owned()
 }
 
-/// What to do when a watch fails.
+/// How to recover a failed watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum After {
-    /// It goes on by itself.
-    Wait,
-    /// It begins anew, with a list: what it knows is too old.
-    Anew,
-    /// It begins anew with another token.
-    Renew,
+pub(super) enum Recovery {
+    /// The watcher retries.
+    Retry,
+    /// Start over with a list: the resource version is too old.
+    Relist,
+    /// Start over with a new token.
+    Reauthenticate,
 }
 
-/// The library begins anew after a 410 that comes as an event, but not after one that comes as the
-/// answer: there it would ask the same for ever.
-pub(super) fn after(error: &watcher::Error) -> After {
+/// Chooses the recovery. The library relists after a 410 that arrives as an event, but repeats the
+/// request forever after one that is the response.
+pub(super) fn recovery(error: &watcher::Error) -> Recovery {
     let code = match error {
         watcher::Error::InitialListFailed(Error::Api(status))
         | watcher::Error::WatchStartFailed(Error::Api(status))
@@ -82,8 +82,8 @@ pub(super) fn after(error: &watcher::Error) -> After {
         _ => 0,
     };
     match code {
-        401 => After::Renew,
-        410 => After::Anew,
-        _ => After::Wait,
+        401 => Recovery::Reauthenticate,
+        410 => Recovery::Relist,
+        _ => Recovery::Retry,
     }
 }

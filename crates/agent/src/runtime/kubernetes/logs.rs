@@ -1,4 +1,4 @@
-//! Reading what pods said, through the apiserver.
+//! Reads pod logs through the API server.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -15,37 +15,37 @@ use model::agent::ReplicaId;
 use model::log::{LogLine, LogsFrom, Source};
 use runtime::LogStream;
 
+use super::cache::Cache;
 use super::connection::Connection;
 use super::names;
-use super::seen::World;
 use crate::runtime::logs::timed::Progress;
 
-/// How long a follower waits before it looks again for a log that broke off.
-const LOOK: Duration = Duration::from_secs(1);
+/// How long a follower waits before it reopens a log.
+const REOPEN_INTERVAL: Duration = Duration::from_secs(1);
 
-type Open = Lines<Pin<Box<dyn AsyncBufRead + Send>>>;
+type OpenLog = Lines<Pin<Box<dyn AsyncBufRead + Send>>>;
 
 struct Reader {
     connection: Arc<Connection>,
-    world: Arc<World>,
+    cache: Arc<Cache>,
     label: String,
     progress: Progress,
     follow: bool,
-    /// How many lines from the end are asked for, the first time.
+    /// Number of lines from the end, for the first request.
     tail: Option<i64>,
-    open: Option<Open>,
-    /// Shall it run, as far as this process knows?
-    goes_on: Box<dyn Fn() -> bool + Send>,
+    open: Option<OpenLog>,
+    /// Whether the replica should run, as far as this process knows.
+    is_active: Box<dyn Fn() -> bool + Send>,
 }
 
-/// What a replica's newest pod said.
+/// Streams the log of a replica's newest pod.
 pub(super) fn read(
     connection: Arc<Connection>,
-    world: Arc<World>,
+    cache: Arc<Cache>,
     id: ReplicaId,
     from: &LogsFrom,
     follow: bool,
-    goes_on: Box<dyn Fn() -> bool + Send>,
+    is_active: Box<dyn Fn() -> bool + Send>,
 ) -> LogStream {
     let progress = match from {
         LogsFrom::After(cursor) => Progress::after(cursor),
@@ -53,12 +53,12 @@ pub(super) fn read(
     };
     let label = names::label(id);
     let mut reader =
-        Reader { connection, world, label, progress, follow, tail: None, open: None, goes_on };
+        Reader { connection, cache, label, progress, follow, tail: None, open: None, is_active };
     let LogsFrom::Last(count) = *from else { return reader.lines() };
     let begin = async move {
         reader.follow = false;
-        // Who follows needs the exact place: lines of one time are told apart by their number, which a
-        // log that is cut there does not tell.
+        // A follower needs the exact position: lines with the same time differ by their number,
+        // which a tail does not reveal.
         reader.tail = i64::try_from(count).ok().filter(|_| !follow);
         let mut last = VecDeque::new();
         while let Some(line) = reader.next().await {
@@ -82,23 +82,23 @@ impl Reader {
 
     async fn next(&mut self) -> Option<LogLine> {
         loop {
-            if self.open.is_none() && !self.begin().await {
-                if !self.waits_for_more().await {
+            if self.open.is_none() && !self.open_log().await {
+                if !self.await_more().await {
                     return None;
                 }
                 continue;
             }
             match self.open.as_mut()?.next().await {
                 Some(Ok(text)) => {
-                    // What came from where, Kubernetes does not say.
+                    // Kubernetes does not report the source.
                     if let Some(line) = self.progress.line(&text, Source::Stdout) {
                         return Some(line);
                     }
                 }
                 Some(Err(_)) | None => {
                     self.open = None;
-                    self.progress.broke_off();
-                    if !self.waits_for_more().await {
+                    self.progress.interrupted();
+                    if !self.await_more().await {
                         return None;
                     }
                 }
@@ -106,10 +106,10 @@ impl Reader {
         }
     }
 
-    /// Opens the log of the newest pod, if there is one.
-    async fn begin(&mut self) -> bool {
-        let pod = self.world.with(|known| {
-            let pods = known.pods_of(&self.label);
+    /// Opens the log of the newest pod, if any.
+    async fn open_log(&mut self) -> bool {
+        let pod = self.cache.read(|state| {
+            let pods = state.pods_of(&self.label);
             pods.first().map(|pod| (pod.namespace.clone(), pod.name.clone()))
         });
         let Some((namespace, name)) = pod else { return false };
@@ -130,26 +130,26 @@ impl Reader {
                 true
             }
             Err(error) => {
-                tracing::debug!(%error, "a log can't be read");
+                tracing::debug!(%error, "reading a log failed");
                 false
             }
         }
     }
 
-    /// Is more to be expected? Then a moment has passed.
-    async fn waits_for_more(&mut self) -> bool {
-        if !self.follow || !(self.goes_on)() {
+    /// Waits a moment if more lines can follow; returns whether they can.
+    async fn await_more(&mut self) -> bool {
+        if !self.follow || !(self.is_active)() {
             return false;
         }
-        let is_over = self.world.with(|known| {
-            let pods = known.pods_of(&self.label);
+        let has_ended = self.cache.read(|state| {
+            let pods = state.pods_of(&self.label);
             pods.first().is_some_and(|pod| matches!(pod.phase(), "Succeeded" | "Failed"))
         });
-        if is_over {
+        if has_ended {
             return false;
         }
-        let mut signal = self.world.signal(&self.label);
-        let _ = tokio::time::timeout(LOOK, signal.changed()).await;
+        let mut signal = self.cache.signal(&self.label);
+        let _ = tokio::time::timeout(REOPEN_INTERVAL, signal.changed()).await;
         true
     }
 }

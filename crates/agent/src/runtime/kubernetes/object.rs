@@ -1,4 +1,6 @@
-//! Objects of any kind: found by discovery, applied, removed.
+//! Objects of any kind: discovery, apply, delete.
+
+use std::fmt;
 
 use kube::Api;
 use kube::Client;
@@ -9,26 +11,26 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Kubernetes;
+use super::cache::ObjectKey;
 use super::fault::Refusal;
 use super::names::MANAGER;
-use super::seen::At;
 use crate::Error;
 
-/// Where an object is.
+/// Reference to an object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Place {
+pub(super) struct ObjectRef {
     pub(super) group: String,
     pub(super) version: String,
     pub(super) kind: String,
     pub(super) plural: String,
-    /// None for what belongs to the whole cluster.
+    /// None for cluster-scoped objects.
     pub(super) namespace: Option<String>,
     pub(super) name: String,
 }
 
-impl Place {
-    /// One whose kind everybody knows.
-    pub(super) fn known(
+impl ObjectRef {
+    /// Reference to a namespaced object of a well-known kind.
+    pub(super) fn new(
         group: &str,
         version: &str,
         kind: &str,
@@ -52,89 +54,96 @@ impl Place {
         }
     }
 
-    /// Its kind, in watches.
-    pub(super) fn shelf(&self) -> String {
+    /// Resource name, such as `deployments.apps`.
+    pub(super) fn resource_name(&self) -> String {
         match self.group.as_str() {
             "" => self.plural.clone(),
             group => format!("{}.{group}", self.plural),
         }
     }
 
-    pub(super) fn at(&self) -> At {
-        (self.shelf(), self.namespace.clone().unwrap_or_default(), self.name.clone())
+    pub(super) fn key(&self) -> ObjectKey {
+        (self.resource_name(), self.namespace.clone().unwrap_or_default(), self.name.clone())
     }
+}
 
-    /// For sentences.
-    pub(super) fn words(&self) -> String {
-        format!("{} {}", self.kind, self.name)
+impl fmt::Display for ObjectRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind, self.name)
     }
 }
 
 impl Kubernetes {
-    /// Where objects like this are, as the apiserver says; `home` is for those that name no namespace.
-    pub(super) async fn place(&self, object: &Value, home: &str) -> Result<Place, Error> {
+    /// Resolves the reference of an object by discovery.
+    pub(super) async fn resolve(
+        &self,
+        object: &Value,
+        default_namespace: &str,
+    ) -> Result<ObjectRef, Error> {
         let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
         let (version, kind, name) = (text("/apiVersion"), text("/kind"), text("/metadata/name"));
         let (group, version) = version.split_once('/').unwrap_or(("", version));
-        let wanted = GroupVersionKind::gvk(group, version, kind);
-        let what = format!("find the kind {kind} of {group}/{version}");
+        let gvk = GroupVersionKind::gvk(group, version, kind);
+        let what = format!("discover kind {kind} of {group}/{version}");
         let found = self.connection.call(&what, |client| {
-            let wanted = wanted.clone();
-            async move { discovery::pinned_kind(&client, &wanted).await }
+            let gvk = gvk.clone();
+            async move { discovery::pinned_kind(&client, &gvk).await }
         });
         let (resource, capabilities) = match found.await {
             Ok(found) => found,
             Err(refusal) if refusal.code == 404 => {
                 return Err(Error::Unavailable(format!(
-                    "The Kubernetes does not know the kind {kind} of {group}/{version}: install what \
-                     brings it."
+                    "Kubernetes has no kind {kind} of {group}/{version}: install its operator or CRD."
                 )));
             }
             Err(refusal) => return Err(refusal.into()),
         };
         let namespace = text("/metadata/namespace");
-        let namespace = if namespace.is_empty() { home } else { namespace };
+        let namespace = if namespace.is_empty() { default_namespace } else { namespace };
         let namespace = (capabilities.scope == Scope::Namespaced).then(|| namespace.to_owned());
         let (group, version, kind, plural) =
             (resource.group, resource.version, resource.kind, resource.plural);
-        Ok(Place { group, version, kind, plural, namespace, name: name.to_owned() })
+        Ok(ObjectRef { group, version, kind, plural, namespace, name: name.to_owned() })
     }
 
-    /// Has an object be so, whatever others have made of it.
+    /// Applies an object, overriding other field managers.
     pub(super) async fn apply(
         &self,
-        place: &Place,
+        object_ref: &ObjectRef,
         object: &Value,
     ) -> Result<DynamicObject, Refusal> {
         let params = PatchParams::apply(MANAGER).force();
-        let what = format!("apply the {}", place.words());
+        let what = format!("apply {object_ref}");
         let apply = |client: Client| {
-            let (api, params) = (place.api(client), &params);
-            async move { api.patch(&place.name, params, &Patch::Apply(object)).await }
+            let (api, params) = (object_ref.api(client), &params);
+            async move { api.patch(&object_ref.name, params, &Patch::Apply(object)).await }
         };
         self.connection.call(&what, apply).await
     }
 
-    pub(super) async fn get(&self, place: &Place) -> Result<Option<DynamicObject>, Refusal> {
-        let what = format!("read the {}", place.words());
+    pub(super) async fn get(
+        &self,
+        object_ref: &ObjectRef,
+    ) -> Result<Option<DynamicObject>, Refusal> {
+        let what = format!("read {object_ref}");
         let get = |client: Client| {
-            let api = place.api(client);
-            async move { api.get_opt(&place.name).await }
+            let api = object_ref.api(client);
+            async move { api.get_opt(&object_ref.name).await }
         };
         self.connection.call(&what, get).await
     }
 
-    /// Has an object be removed, after all that it owns; it may take a while. What owns nothing goes at
-    /// once.
-    pub(super) async fn delete(&self, place: &Place) -> Result<(), Refusal> {
-        let what = format!("remove the {}", place.words());
-        let params = match place.group.as_str() {
+    /// Deletes an object, after its dependents, which may take a while. Objects of the core group
+    /// have none and are deleted at once.
+    pub(super) async fn delete(&self, object_ref: &ObjectRef) -> Result<(), Refusal> {
+        let what = format!("delete {object_ref}");
+        let params = match object_ref.group.as_str() {
             "" => DeleteParams::default(),
             _ => DeleteParams::foreground(),
         };
         let delete = |client: Client| {
-            let (api, params) = (place.api(client), &params);
-            async move { api.delete(&place.name, params).await }
+            let (api, params) = (object_ref.api(client), &params);
+            async move { api.delete(&object_ref.name, params).await }
         };
         match self.connection.call(&what, delete).await {
             Err(refusal) if refusal.code != 404 => Err(refusal),

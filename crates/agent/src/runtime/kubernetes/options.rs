@@ -1,16 +1,16 @@
-//! What the runtime is told.
+//! Configuration of the Kubernetes runtime.
 
 use std::path::PathBuf;
 
-/// What the runtime is told.
+/// Configuration of the Kubernetes runtime.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// How Kubernetes is reached; the one that this is a pod of, if nothing is said.
+    /// Path of the kubeconfig; by default the in-cluster configuration.
     pub kubeconfig: Option<PathBuf>,
-    /// Where deployments go; where the agent is, if nothing is said.
+    /// Namespace of deployments; by default the agent's.
     pub namespace: Option<String>,
-    /// The Secret with credentials of registries, if there is one.
+    /// Secret with registry credentials, if any.
     pub pull_secret: Option<String>,
-    /// The ClusterRole that the agent gives itself in namespaces of instances; none if it needs none.
+    /// ClusterRole that the agent binds to itself in namespaces of instances, if it needs one.
     pub instance_role: Option<String>,
 }

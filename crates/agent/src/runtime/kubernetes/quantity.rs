@@ -1,9 +1,8 @@
-//! Amounts as Kubernetes writes them.
+//! Quantities in the notation of Kubernetes.
 
 use model::Quantity;
 
-/// An amount in thousandths; what is finer is rounded away from zero if `up`, else towards it.
-/// Nothing if it is no amount.
+/// Parses a quantity into thousandths; rounds up if `up`, else down. None if it is invalid.
 pub(super) fn parse(text: &str, up: bool) -> Option<Quantity> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = (&text[..end], &text[end..]);
@@ -17,7 +16,7 @@ pub(super) fn parse(text: &str, up: bool) -> Option<Quantity> {
     Some(Quantity::from_milli(milli))
 }
 
-/// What thousandths of a unit are, as a fraction.
+/// Thousandths of a unit, as a fraction.
 fn scale(unit: &str) -> Option<(i128, i128)> {
     let power = |n: u32| 10i128.checked_pow(n);
     Some(match unit {
@@ -45,8 +44,8 @@ fn scale(unit: &str) -> Option<(i128, i128)> {
     })
 }
 
-/// What Paddock calls a resource of Kubernetes; nothing for what it does not count.
-pub(super) fn ours(name: &str) -> Option<&str> {
+/// Paddock's name of a resource of Kubernetes; none for resources that it does not count.
+pub(super) fn from_kubernetes(name: &str) -> Option<&str> {
     match name {
         "cpu" => Some("cpu"),
         "memory" => Some("ram"),
@@ -56,8 +55,8 @@ pub(super) fn ours(name: &str) -> Option<&str> {
     }
 }
 
-/// What Kubernetes calls a resource of Paddock, and an amount of it; nothing for what it does not know.
-pub(super) fn theirs(kind: &str, amount: Quantity) -> Option<(String, String)> {
+/// Name and quantity of a Paddock resource in Kubernetes; none for resources unknown there.
+pub(super) fn to_kubernetes(kind: &str, amount: Quantity) -> Option<(String, String)> {
     let whole = ((amount.milli() + 999) / 1000).to_string();
     match kind {
         "cpu" => Some(("cpu".into(), format!("{}m", amount.milli()))),
@@ -73,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_of_every_form() {
+    fn quantities_are_parsed_and_converted() {
         for (text, milli) in [
             ("4", 4000),
             ("3920m", 3920),
@@ -93,7 +92,9 @@ mod tests {
             assert_eq!(parse(text, true), None, "{text}");
         }
         assert_eq!(parse("999999999999E", true), Some(Quantity::MAX));
-        assert_eq!(theirs("ram", Quantity::from_milli(1500)), Some(("memory".into(), "2".into())));
-        assert_eq!((theirs("seats", Quantity::ZERO), ours("ephemeral-storage")), (None, None));
+        let memory = Some(("memory".into(), "2".into()));
+        assert_eq!(to_kubernetes("ram", Quantity::from_milli(1500)), memory);
+        assert_eq!(to_kubernetes("seats", Quantity::ZERO), None);
+        assert_eq!(from_kubernetes("ephemeral-storage"), None);
     }
 }

@@ -1,75 +1,75 @@
-//! Is an object what it shall be? By its own status. Pure.
+//! Readiness of objects, by their own status. Pure.
 
 use kube::core::DynamicObject;
 use model::deployment::Reason;
 use serde_json::Value;
 
 use super::fault::one_line;
-use super::object::Place;
+use super::object::ObjectRef;
 
-/// How an object is doing.
+/// Readiness of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum State {
     Ready,
-    /// Not yet; what it says itself, if it does.
-    Waiting(Option<Said>),
-    Failed(Said),
-    /// It ran to its end.
+    /// Not ready yet; the object's own message, if any.
+    Waiting(Option<Message>),
+    Failed(Message),
+    /// Ran to completion.
     Completed,
 }
 
-/// What a condition of an object says.
+/// Reason and message of a condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct Message {
     pub(super) reason: String,
     pub(super) message: String,
 }
 
-impl Said {
-    fn of(condition: &Value) -> Self {
+impl Message {
+    fn new(condition: &Value) -> Self {
         let text = |field: &str| condition[field].as_str().map(one_line).unwrap_or_default();
         Self { reason: text("reason"), message: text("message") }
     }
 
-    /// Its subject failed.
+    /// The object failed.
     pub(super) fn failed(self) -> Reason {
         let reason = if self.reason.is_empty() { "Unknown".to_owned() } else { self.reason };
         Reason::PodFailed { reason, message: self.message }
     }
 
-    /// The object at `place` is not ready.
-    pub(super) fn unready(self, place: &Place) -> Reason {
-        let parts = [place.words(), self.reason, self.message];
+    /// The object is not ready.
+    pub(super) fn unready(self, object: &ObjectRef) -> Reason {
+        let parts = [object.to_string(), self.reason, self.message];
         let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         let message = parts.join(": ");
         Reason::ReadinessCheckFailed { port: None, within_seconds: None, message }
     }
 }
 
-/// Is that a kind whose objects are ready at some time after they were made? The others just exist.
+/// Whether objects of this kind become ready some time after their creation. Others just exist.
 pub(super) fn is_watched(group: &str, kind: &str) -> bool {
-    let is_own = group.is_empty() || !group.contains('.') || group.ends_with(".k8s.io");
-    let works = ["Deployment", "StatefulSet", "DaemonSet", "Job"].contains(&kind);
-    !is_own || (matches!(group, "apps" | "batch") && works)
+    let is_builtin = group.is_empty() || !group.contains('.') || group.ends_with(".k8s.io");
+    let is_workload = ["Deployment", "StatefulSet", "DaemonSet", "Job"].contains(&kind);
+    !is_builtin || (matches!(group, "apps" | "batch") && is_workload)
 }
 
-/// How an object is doing, by its kind.
+/// Readiness of an object, by its kind.
 pub(super) fn state(kind: &str, object: &DynamicObject) -> State {
     let status = &object.data["status"];
-    // What is said of what it was before counts for nothing.
-    if let (Some(seen), Some(now)) =
+    // A status of an older generation does not count.
+    if let (Some(observed), Some(now)) =
         (status["observedGeneration"].as_i64(), object.metadata.generation)
-        && seen < now
+        && observed < now
     {
         return State::Waiting(None);
     }
-    let wanted = object.data["spec"]["replicas"].as_i64().unwrap_or(1);
+    let desired = object.data["spec"]["replicas"].as_i64().unwrap_or(1);
     let has = |field: &str| status[field].as_i64().unwrap_or(0);
     match kind {
-        "Deployment" => deployment(status, has("updatedReplicas") >= wanted),
+        "Deployment" => deployment(status, has("updatedReplicas") >= desired),
         "StatefulSet" => counted(
-            has("readyReplicas") >= wanted
-                && has("currentReplicas") + has("updatedReplicas") >= wanted,
+            has("readyReplicas") >= desired
+                && has("currentReplicas") + has("updatedReplicas") >= desired,
         ),
         "DaemonSet" => counted(
             status["observedGeneration"].is_i64()
@@ -85,19 +85,19 @@ fn counted(is_ready: bool) -> State {
 }
 
 fn condition<'a>(status: &'a Value, kind: &str, value: &str) -> Option<&'a Value> {
-    let all = status["conditions"].as_array()?;
-    all.iter().find(|one| one["type"] == kind && one["status"] == value)
+    let conditions = status["conditions"].as_array()?;
+    conditions.iter().find(|condition| condition["type"] == kind && condition["status"] == value)
 }
 
-fn deployment(status: &Value, is_new: bool) -> State {
-    if condition(status, "Available", "True").is_some() && is_new {
+fn deployment(status: &Value, is_updated: bool) -> State {
+    if condition(status, "Available", "True").is_some() && is_updated {
         return State::Ready;
     }
     let late = condition(status, "Progressing", "False");
     if let Some(late) = late.filter(|late| late["reason"] == "ProgressDeadlineExceeded") {
-        return State::Failed(Said::of(late));
+        return State::Failed(Message::new(late));
     }
-    State::Waiting(condition(status, "ReplicaFailure", "True").map(Said::of))
+    State::Waiting(condition(status, "ReplicaFailure", "True").map(Message::new))
 }
 
 fn job(status: &Value) -> State {
@@ -105,25 +105,25 @@ fn job(status: &Value) -> State {
         return State::Completed;
     }
     match condition(status, "Failed", "True") {
-        Some(failed) => State::Failed(Said::of(failed)),
+        Some(failed) => State::Failed(Message::new(failed)),
         None if status["active"].as_i64().unwrap_or(0) > 0 => State::Ready,
         None => State::Waiting(None),
     }
 }
 
-/// Operators say `Ready`; what hinders them they say there, or in a condition of its own.
+/// Operators set `Ready`; they explain failures there or in a separate condition.
 fn custom(status: &Value) -> State {
     if condition(status, "Ready", "True").is_some() {
         return State::Ready;
     }
     for bad in ["Failed", "Error"] {
         if let Some(failed) = condition(status, bad, "True") {
-            return State::Failed(Said::of(failed));
+            return State::Failed(Message::new(failed));
         }
     }
     let why = condition(status, "Ready", "False").or_else(|| condition(status, "NotReady", "True"));
-    let is_empty = |said: &Said| said.reason.is_empty() && said.message.is_empty();
-    State::Waiting(why.map(Said::of).filter(|said| !is_empty(said)))
+    let is_empty = |message: &Message| message.reason.is_empty() && message.message.is_empty();
+    State::Waiting(why.map(Message::new).filter(|message| !is_empty(message)))
 }
 
 #[cfg(test)]
@@ -140,18 +140,18 @@ mod tests {
     }
 
     #[test]
-    fn what_objects_say() {
+    fn readiness_follows_conditions_and_counts() {
         let is = |kind: &str, value: &str| json!({"type": kind, "status": value, "reason": "Why", "message": "So."});
         let with = |condition: Value| json!({"observedGeneration": 2, "updatedReplicas": 2, "conditions": [condition]});
-        let said =
-            |reason: &str, message: &str| Said { reason: reason.into(), message: message.into() };
-        let failed = State::Failed(said("Why", "So"));
-        let waiting = State::Waiting(Some(said("Why", "So")));
+        let message =
+            |reason: &str, text: &str| Message { reason: reason.into(), message: text.into() };
+        let failed = State::Failed(message("Why", "So"));
+        let waiting = State::Waiting(Some(message("Why", "So")));
         check("Deployment", &with(is("Available", "True")), &State::Ready);
         check("Deployment", &with(is("ReplicaFailure", "True")), &waiting);
         let late =
             json!({"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"});
-        check("Deployment", &with(late), &State::Failed(said("ProgressDeadlineExceeded", "")));
+        check("Deployment", &with(late), &State::Failed(message("ProgressDeadlineExceeded", "")));
         let mut old = with(is("Available", "True"));
         old["observedGeneration"] = json!(1);
         check("Deployment", &old, &State::Waiting(None));

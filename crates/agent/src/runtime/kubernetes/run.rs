@@ -1,91 +1,99 @@
-//! Something that shall run, and how it looks.
+//! A started replica and its evaluation.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use model::agent::{Observed, ReplicaId};
 use model::deployment::Reason;
 
-use super::judge::{Facts, Look};
+use super::cache::CacheState;
+use super::evaluate::{Evaluation, Workload};
 use super::names;
-use super::object::Place;
-use super::ready::{self, Said, State};
-use super::seen::Known;
+use super::object::ObjectRef;
+use super::ready::{self, Message, State};
 
-/// Something that shall run.
+/// A started replica.
 pub(super) struct Run {
     pub(super) id: ReplicaId,
-    /// What was applied and is watched.
-    pub(super) places: Vec<Place>,
-    /// Of an image; none if it is made of manifests.
-    pub(super) facts: Option<Facts>,
+    /// Applied objects that are watched.
+    pub(super) objects: Vec<ObjectRef>,
+    /// Properties of its image's workload; none if it consists of manifests.
+    pub(super) workload: Option<Workload>,
     pub(super) endpoints: Vec<String>,
-    /// Was all of it seen? What was seen and is gone was removed.
-    pub(super) was_seen: AtomicBool,
+    /// Whether all objects were observed once; one that is missing afterwards was deleted.
+    pub(super) was_observed: AtomicBool,
 }
 
 impl Run {
-    /// How it looks. Who runs already need not answer again.
-    pub(super) fn look(&self, known: &Known, runs_already: bool) -> Look {
-        for place in &self.places {
-            let found = known.object(&place.at());
-            if found.is_none() && self.was_seen.load(Ordering::Relaxed) {
-                let message = format!("{} was removed by someone else", place.words());
-                return Look::Is(Observed::Failed { reason: Reason::ContainerLost { message } });
+    /// Evaluates the replica. A running one need not become ready again.
+    pub(super) fn evaluate(&self, state: &CacheState, is_running: bool) -> Evaluation {
+        for object in &self.objects {
+            let found = state.object(&object.key());
+            if found.is_none() && self.was_observed.load(Ordering::Relaxed) {
+                let message = format!("{object} was deleted by a third party");
+                return Evaluation::Settled(Observed::Failed {
+                    reason: Reason::ContainerLost { message },
+                });
             }
             if found.is_none() {
-                return Look::Waiting(None);
+                return Evaluation::Waiting(None);
             }
         }
-        self.was_seen.store(true, Ordering::Relaxed);
-        match &self.facts {
-            Some(facts) => self.image(known, facts, runs_already),
-            None => self.manifests(known),
+        self.was_observed.store(true, Ordering::Relaxed);
+        match &self.workload {
+            Some(workload) => self.evaluate_image(state, workload, is_running),
+            None => self.evaluate_manifests(state),
         }
     }
 
-    fn image(&self, known: &Known, facts: &Facts, runs_already: bool) -> Look {
-        let pods = known.pods_of(&names::label(self.id));
-        let facts = Facts { must_answer: facts.must_answer && !runs_already, ..facts.clone() };
-        match facts.judge(&pods) {
-            Look::Waiting(None) => self.of_workload(known, &facts),
+    fn evaluate_image(
+        &self,
+        state: &CacheState,
+        workload: &Workload,
+        is_running: bool,
+    ) -> Evaluation {
+        let pods = state.pods_of(&names::label(self.id));
+        let needs_readiness = workload.needs_readiness && !is_running;
+        let workload = Workload { needs_readiness, ..workload.clone() };
+        match workload.evaluate(&pods) {
+            Evaluation::Waiting(None) => self.evaluate_controller(state, &workload),
             other => other,
         }
     }
 
-    /// What its Deployment or Job says of pods that can't be made, or are gone.
-    fn of_workload(&self, known: &Known, facts: &Facts) -> Look {
-        let Some(place) = self.places.last() else { return Look::Waiting(None) };
-        match known.object(&place.at()).map(|object| ready::state(&place.kind, object)) {
-            Some(State::Completed) => Look::Is(Observed::Completed),
-            Some(State::Failed(said)) if facts.is_job => {
-                Look::Is(Observed::Failed { reason: said.failed() })
+    /// The condition of its Deployment or Job, for pods that can't be created or are deleted.
+    fn evaluate_controller(&self, state: &CacheState, workload: &Workload) -> Evaluation {
+        let Some(object) = self.objects.last() else { return Evaluation::Waiting(None) };
+        match state.object(&object.key()).map(|found| ready::state(&object.kind, found)) {
+            Some(State::Completed) => Evaluation::Settled(Observed::Completed),
+            Some(State::Failed(message)) if workload.is_job => {
+                Evaluation::Settled(Observed::Failed { reason: message.failed() })
             }
-            Some(State::Waiting(Some(said))) => Look::Waiting(Some(said.failed())),
-            _ => Look::Waiting(None),
+            Some(State::Waiting(Some(message))) => Evaluation::Waiting(Some(message.failed())),
+            _ => Evaluation::Waiting(None),
         }
     }
 
-    /// All must be ready; what ran to its end, too.
-    fn manifests(&self, known: &Known) -> Look {
-        let mut is_over = !self.places.is_empty();
-        for place in &self.places {
-            let Some(object) = known.object(&place.at()) else { return Look::Waiting(None) };
-            match ready::state(&place.kind, object) {
+    /// All objects must be ready or completed.
+    fn evaluate_manifests(&self, state: &CacheState) -> Evaluation {
+        let mut is_completed = !self.objects.is_empty();
+        for object in &self.objects {
+            let Some(found) = state.object(&object.key()) else { return Evaluation::Waiting(None) };
+            match ready::state(&object.kind, found) {
                 State::Completed => {}
-                State::Ready => is_over = false,
-                State::Failed(said) => {
-                    let message = format!("{}: {}", place.words(), said.message);
-                    let reason = Said { message, ..said }.failed();
-                    return Look::Is(Observed::Failed { reason });
+                State::Ready => is_completed = false,
+                State::Failed(message) => {
+                    let text = format!("{object}: {}", message.message);
+                    let reason = Message { message: text, ..message }.failed();
+                    return Evaluation::Settled(Observed::Failed { reason });
                 }
-                State::Waiting(said) => {
-                    return Look::Waiting(said.map(|said| said.unready(place)));
+                State::Waiting(message) => {
+                    return Evaluation::Waiting(message.map(|message| message.unready(object)));
                 }
             }
         }
-        if is_over {
-            return Look::Is(Observed::Completed);
+        if is_completed {
+            return Evaluation::Settled(Observed::Completed);
         }
-        Look::Is(Observed::Running { endpoints: self.endpoints.clone() })
+        Evaluation::Settled(Observed::Running { endpoints: self.endpoints.clone() })
     }
 }

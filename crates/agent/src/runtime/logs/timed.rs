@@ -1,86 +1,86 @@
-//! Logs of those who only know times: lines that are known already are passed over by place.
+//! Positions in logs of engines that identify lines by time only.
 
 use model::Time;
 
 use model::log::{Cursor, LogLine, Source};
 
-/// A place in a log: engines only know times, and many lines may have the same.
+/// Position in a log: a time, and a line number, since many lines may have the same time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct At {
-    /// Nanoseconds since 1970.
+struct Position {
+    /// Nanoseconds since the Unix epoch.
     nanos: i64,
-    /// How many lines of that time are before it.
+    /// Number of lines with that time before this position.
     lines: u64,
 }
 
-impl At {
-    /// The place after a line of this time that follows.
+impl Position {
+    /// The position after the next line, which has this time.
     fn after(self, nanos: i64) -> Self {
         if nanos == self.nanos {
-            At { nanos, lines: self.lines + 1 }
+            Self { nanos, lines: self.lines + 1 }
         } else {
-            At { nanos, lines: 1 }
+            Self { nanos, lines: 1 }
         }
     }
 
-    fn of(cursor: &Cursor) -> Self {
-        cursor.numbers().map_or_else(At::default, |(nanos, lines)| At { nanos, lines })
+    fn from_cursor(cursor: &Cursor) -> Self {
+        cursor.numbers().map_or_else(Self::default, |(nanos, lines)| Self { nanos, lines })
     }
 }
 
-/// How far a log was read, over all the times that it was opened.
+/// How far a log was read, across reconnects.
 #[derive(Debug, Default)]
 pub(in crate::runtime) struct Progress {
-    at: At,
-    /// Lines up to here are known already; none once that place was passed.
-    known: Option<At>,
+    at: Position,
+    /// Lines up to this position were read before; none once it was passed.
+    skip_to: Option<Position>,
 }
 
 impl Progress {
-    /// As far as that place.
+    /// Starts after a cursor.
     pub(in crate::runtime) fn after(cursor: &Cursor) -> Self {
-        Self { at: At::of(cursor), known: None }
+        Self { at: Position::from_cursor(cursor), skip_to: None }
     }
 
-    /// The second from which on the log is needed.
+    /// The second from which the log must be read.
     pub(in crate::runtime) fn since_secs(&self) -> i64 {
         self.at.nanos / 1_000_000_000
     }
 
-    /// The log was opened, from that second on: what is known comes again first.
+    /// The log was opened from that second: lines read before come again first.
     pub(in crate::runtime) fn opened(&mut self) {
-        self.known = Some(self.at).filter(|at| at.lines > 0);
-        self.at = At::default();
+        self.skip_to = Some(self.at).filter(|at| at.lines > 0);
+        self.at = Position::default();
     }
 
-    /// The log broke off, perhaps before all that is known had come again.
-    pub(in crate::runtime) fn broke_off(&mut self) {
-        self.at = self.known.take().unwrap_or(self.at);
+    /// The log broke off, perhaps before all skipped lines had come again.
+    pub(in crate::runtime) fn interrupted(&mut self) {
+        self.at = self.skip_to.take().unwrap_or(self.at);
     }
 
-    /// A line as it came, with its time before it; none if it is known already.
+    /// Parses a line that begins with its time; none if it was read before.
     pub(in crate::runtime) fn line(&mut self, text: &str, source: Source) -> Option<LogLine> {
         let (nanos, text) = split(text)?;
         self.at = self.at.after(nanos);
-        if let Some(known) = self.known {
-            // Times may go back a little from one line to the next: the place counts, not the time.
-            if self.at.nanos <= known.nanos {
-                self.known = Some(known).filter(|known| *known != self.at);
+        if let Some(end) = self.skip_to {
+            // Times may go back a little from line to line, so positions are compared for equality.
+            if self.at.nanos <= end.nanos {
+                self.skip_to = Some(end).filter(|end| *end != self.at);
                 return None;
             }
-            self.known = None;
+            self.skip_to = None;
         }
-        let next = Cursor::of(self.at.nanos, self.at.lines);
+        let next = Cursor::from_numbers(self.at.nanos, self.at.lines);
         Some(LogLine { at: Time(nanos / 1000), source, text: text.to_owned(), next })
     }
 }
 
-/// The time before a line, and the line without its end.
+/// Splits a line into its time and its text.
 fn split(text: &str) -> Option<(i64, &str)> {
     let text = text.strip_suffix('\n').unwrap_or(text);
     let (time, rest) = text.split_once(' ').unwrap_or((text, ""));
     let at: Time = time.parse().ok()?;
-    // What is finer than a time can be is told by its digits alone.
+    // `Time` has microseconds; the finer digits are parsed separately.
     let digits = time.split_once('.').map_or("", |(_, fraction)| fraction);
     let digits = digits.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
     let finer: i64 = format!("{digits:0<9}").get(6..9)?.parse().ok()?;
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_of_lines() {
+    fn lines_are_split_into_time_and_text() {
         for (text, expected) in [
             (
                 "2023-11-14T22:13:20.123456789Z hello there\n",
@@ -108,15 +108,16 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_the_same_time_are_counted() {
-        let at = At::default().after(5).after(5).after(7);
-        assert_eq!(at, At { nanos: 7, lines: 1 });
-        assert_eq!(At::of(&Cursor::of(5, 2)), At::default().after(5).after(5));
-        assert_eq!(At::of(&Cursor("nonsense".into())), At::default());
+    fn lines_with_the_same_time_are_counted() {
+        let at = Position::default().after(5).after(5).after(7);
+        assert_eq!(at, Position { nanos: 7, lines: 1 });
+        let cursor = Cursor::from_numbers(5, 2);
+        assert_eq!(Position::from_cursor(&cursor), Position::default().after(5).after(5));
+        assert_eq!(Position::from_cursor(&Cursor("nonsense".into())), Position::default());
     }
 
     #[test]
-    fn what_is_known_is_passed_over_when_a_log_is_opened_again() {
+    fn lines_read_before_are_skipped_after_a_reconnect() {
         let log = ["2023-11-14T22:13:20Z a", "2023-11-14T22:13:20Z b", "2023-11-14T22:13:21Z c"];
         let mut progress = Progress::default();
         let read = |progress: &mut Progress, lines: &[&str]| -> Vec<String> {
@@ -125,11 +126,11 @@ mod tests {
         };
         progress.opened();
         assert_eq!(read(&mut progress, &log[..2]), ["a", "b"]);
-        // It breaks off before all that is known has come again.
-        progress.broke_off();
+        // It breaks off before all skipped lines have come again.
+        progress.interrupted();
         progress.opened();
         assert!(read(&mut progress, &log[..1]).is_empty());
-        progress.broke_off();
+        progress.interrupted();
         progress.opened();
         assert_eq!(progress.since_secs(), 0);
         assert_eq!(read(&mut progress, &log), ["c"]);

@@ -1,12 +1,12 @@
-//! What administrators change: versions, how much is kept, rest and resumption.
+//! Administrator updates: versions, data retention, suspension and resumption.
 
 use axum::Json as Answer;
 use axum::extract::Path;
 use axum::http::StatusCode;
-use model::cluster::Offered;
+use model::cluster::OperatorVersion;
 use model::instance::Instance;
-use model::instance::change::{Against, Change, check};
-use model::kind::{Kind, LimitValue, Shown, Words};
+use model::instance::change::{Change, Context, check};
+use model::kind::{Kind, LimitValue, Shown, WireNames};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use store::{Scope, Tx, instance};
@@ -19,15 +19,15 @@ use crate::fleet::Error;
 use crate::fleet::body::Json;
 use crate::fleet::instance::{InstancePath, find};
 use crate::fleet::wire::Origin;
-use crate::instance::take;
+use crate::instance::lock;
 
-/// What shall change. Beside these fields, the versions in the kind's words: `strimzi_version`,
+/// Fields to update. In addition, versions under the kind's field names: `strimzi_version`,
 /// `kafka_version`, `kafka_ibp_version`. Other fields are ignored.
 #[derive(Deserialize, ToSchema)]
 pub(crate) struct AdminChange {
-    /// How much it keeps, such as `1500Gi`; never less than now.
+    /// Data retention size, such as `1500Gi`; must not be reduced.
     max_data_retention_size: Option<Value>,
-    /// True: it shall rest. False: it shall work again.
+    /// Whether to suspend (true) or resume (false) the instance.
     suspended: Option<bool>,
     #[serde(flatten)]
     named_by_kind: Map<String, Value>,
@@ -47,33 +47,35 @@ impl AdminChange {
     }
 
     fn version(&self, word: &str) -> Result<Option<String>, Error> {
-        let name = format!("{}_version", Words::snake(word));
+        let name = format!("{}_version", WireNames::snake(word));
         match self.named_by_kind.get(&name) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.clone())),
-            Some(_) => Err(Error::unreadable(format!("{name} must be a text."))),
+            Some(_) => Err(Error::unreadable(format!("{name} must be a string."))),
         }
     }
 }
 
-/// A text, a number of bytes, or an object with `bytes`.
-fn retention(said: Option<&Value>) -> Result<Option<String>, Error> {
-    let said = match said {
+/// Parses a string, a number of bytes, or an object with `bytes`.
+fn retention(value: Option<&Value>) -> Result<Option<String>, Error> {
+    let value = match value {
         Some(Value::Object(object)) => object.get("bytes"),
         other => other,
     };
-    match said {
+    match value {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone())),
         Some(Value::Number(number)) => Ok(Some(number.to_string())),
-        Some(_) => Err(Error::unreadable("max_data_retention_size must be a text such as 1500Gi.")),
+        Some(_) => {
+            Err(Error::unreadable("max_data_retention_size must be a string such as 1500Gi."))
+        }
     }
 }
 
-/// Changes an instance of any organization. The change is recorded, not yet done: follow its status.
+/// Updates an instance of any organization. The change is asynchronous: follow the status.
 #[utoipa::path(patch, path = "/api/{api}/v1/admin/{plural}/{id}", tag = "administrators",
     params(InstancePath), request_body = AdminChange,
-    responses((status = 200, body = AdminInstance, description = "Changed"), Error))]
+    responses((status = 200, body = AdminInstance, description = "Updated"), Error))]
 pub(crate) async fn admin_instance_update(
     Call(app, admin): Call<Admin>,
     Path(path): Path<InstancePath>,
@@ -81,45 +83,55 @@ pub(crate) async fn admin_instance_update(
     Json(body): Json<AdminChange>,
 ) -> Result<Answer<AdminInstance>, Error> {
     let (kind, id, change) = (&admin.kind, path.id()?, body.read(&admin.kind)?);
-    // Nobody else changes it from here on: a deletion that is asked for meanwhile comes after this.
+    // Locked until commit: a concurrent deletion comes after this.
     let mut tx = app.db.begin(admin.actor).await?;
-    let seen = take(&mut tx, Scope::All, kind, id).await?;
-    let offered = offered(&mut tx, kind, &seen).await?;
-    let retention_bytes = kept(kind, &seen);
-    let against = Against { kind, offered: &offered, retention_bytes, now: tx.now() };
-    let (mut now, step) = check(&seen, &change, against)?;
+    let current = lock(&mut tx, Scope::All, kind, id).await?;
+    let offered = offered(&mut tx, kind, &current).await?;
+    let retention_bytes = default_retention(kind, &current);
+    let against = Context { kind, offered: &offered, retention_bytes, now: tx.now() };
+    let (mut updated, step) = check(&current, &change, against)?;
     match step {
-        Some((to, reason)) => instance::transition(&mut tx, &mut now, to, reason).await?,
-        None => instance::save(&mut tx, &mut now, "updated").await?,
+        Some((to, reason)) => instance::transition(&mut tx, &mut updated, to, reason).await?,
+        None => instance::save(&mut tx, &mut updated, "updated").await?,
     }
     tx.commit().await?;
-    Ok(Answer(AdminInstance::new(kind, &origin, now)))
+    Ok(Answer(AdminInstance::new(kind, &origin, updated)))
 }
 
-/// What the instance's cluster can run: as its foreign agent says, or what Paddock's own agents can.
-async fn offered(tx: &mut Tx, kind: &Kind, of: &Instance) -> Result<Vec<Offered>, Error> {
-    let Some(on) = of.cluster_id else { return Ok(Vec::new()) };
-    let on = store::cluster::get(tx, Scope::All, on).await?;
-    if on.hosting.is_foreign {
-        return Ok(on.hosting.versions.get(&kind.name).cloned().unwrap_or_default());
+/// Returns the versions that the instance's cluster can run: as reported by its third-party agent,
+/// or those of Paddock's own agents.
+async fn offered(
+    tx: &mut Tx,
+    kind: &Kind,
+    instance: &Instance,
+) -> Result<Vec<OperatorVersion>, Error> {
+    let Some(cluster_id) = instance.cluster_id else { return Ok(Vec::new()) };
+    let cluster = store::cluster::get(tx, Scope::All, cluster_id).await?;
+    if cluster.hosting.is_foreign {
+        return Ok(cluster.hosting.versions.get(&kind.name).cloned().unwrap_or_default());
     }
-    let mut all: Vec<Offered> = Vec::new();
+    let mut offered_versions: Vec<OperatorVersion> = Vec::new();
     for version in &kind.versions {
-        let known = all.iter().position(|one| one.operator == version.operator);
-        let at = known.unwrap_or_else(|| {
+        let existing =
+            offered_versions.iter().position(|offered| offered.operator == version.operator);
+        let at = existing.unwrap_or_else(|| {
             let operator = version.operator.clone();
-            all.push(Offered { operator, is_ready: true, ..Offered::default() });
-            all.len() - 1
+            offered_versions.push(OperatorVersion {
+                operator,
+                is_ready: true,
+                ..OperatorVersion::default()
+            });
+            offered_versions.len() - 1
         });
-        all[at].services.push(version.version.clone());
-        all[at].protocols.extend(version.ibp.clone());
+        offered_versions[at].services.push(version.version.clone());
+        offered_versions[at].protocols.extend(version.ibp.clone());
     }
-    Ok(all)
+    Ok(offered_versions)
 }
 
-/// How much instances of its size keep.
-fn kept(kind: &Kind, of: &Instance) -> Option<i64> {
-    let size = kind.type_of(&of.instance_type)?.size(&of.size)?;
+/// Default retention size of the instance's size.
+fn default_retention(kind: &Kind, instance: &Instance) -> Option<i64> {
+    let size = kind.instance_type(&instance.instance_type)?.size(&instance.size)?;
     let shown = size.limits.iter().filter(|limit| limit.shown == Shown::Bytes);
     shown.into_iter().find_map(|limit| match limit.value {
         LimitValue::Quantity { bytes, .. } => Some(bytes),
@@ -127,18 +139,19 @@ fn kept(kind: &Kind, of: &Instance) -> Option<i64> {
     })
 }
 
-/// Why a certificate is to be revoked.
+/// Reason to revoke a certificate.
 #[derive(Deserialize, ToSchema)]
 pub(crate) struct Revocation {
-    /// A code of RFC 5280: 0 to 6, or 8 to 10.
+    /// Reason code of RFC 5280: 0 to 6, or 8 to 10.
     revocation_reason: Option<i64>,
 }
 
-/// Asks for the revocation of an instance's own certificate. Instances of Paddock have none of their own:
-/// what was asked for is checked, and there is nothing more to do.
+/// Revokes the certificate of an instance.
+///
+/// Paddock's instances have no certificates: the request is validated and has no further effect.
 #[utoipa::path(post, path = "/api/{api}/v1/admin/{plural}/{id}/revoke_tls_certificate",
     tag = "administrators", params(InstancePath), request_body = Revocation,
-    responses((status = 204, description = "There is none to be revoked"), Error))]
+    responses((status = 204, description = "No certificate to revoke"), Error))]
 pub(crate) async fn admin_certificate_revoke(
     Call(app, admin): Call<Admin>,
     Path(path): Path<InstancePath>,

@@ -1,12 +1,12 @@
-//! What an agent says of its instances. Each is taken in by itself: what is wrong with one is logged and
-//! keeps no other.
+//! Status reports of agents about instances. Each instance is processed separately: an error is
+//! logged and does not affect others.
 
 use axum::http::StatusCode;
 use model::InstanceId;
 use model::event::Actor;
-use model::instance::report::{self, Report, Site, Then};
+use model::instance::report::{self, Context, Outcome, Report};
 use model::instance::{Instance, Reason, Status, Versions};
-use model::kind::Words;
+use model::kind::WireNames;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use store::cluster::hosting;
@@ -19,36 +19,36 @@ use crate::caller::Call;
 use crate::fleet::Error;
 use crate::fleet::body::Json;
 
-/// How many routes of an instance are believed.
+/// Maximum number of routes per instance.
 const MAX_ROUTES: usize = 200;
 
-/// What an agent says of one instance.
+/// Reported status of one instance.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Said {
+struct InstanceStatus {
     conditions: Option<Vec<Condition>>,
     versions: Option<Map<String, Value>>,
-    routes: Option<Vec<SaidRoute>>,
+    routes: Option<Vec<RouteStatus>>,
     #[serde(rename = "adminServerURI")]
     admin_url: Option<String>,
 }
 
-/// What leads to it.
+/// A route to an instance.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct SaidRoute {
+struct RouteStatus {
     prefix: Option<String>,
     router: Option<String>,
 }
 
-impl Said {
-    fn report(self, words: &Words) -> Report {
-        let text = |of: Option<String>| of.unwrap_or_default();
-        let conditions = self.conditions.into_iter().flatten().map(|one| report::Condition {
-            about: text(one.r#type),
-            status: text(one.status),
-            reason: text(one.reason),
-            message: text(one.message),
+impl InstanceStatus {
+    fn report(self, words: &WireNames) -> Report {
+        let text = |value: Option<String>| value.unwrap_or_default();
+        let conditions = self.conditions.into_iter().flatten().map(|condition| report::Condition {
+            condition_type: text(condition.r#type),
+            status: text(condition.status),
+            reason: text(condition.reason),
+            message: text(condition.message),
         });
         let versions = self.versions.unwrap_or_default();
         let version = |word: &str| versions.get(word).and_then(Value::as_str).unwrap_or_default();
@@ -60,95 +60,104 @@ impl Said {
                 service: version(&words.version).to_owned(),
                 protocol: words.ibp.as_deref().map(version).unwrap_or_default().to_owned(),
             },
-            routes: routes.map(|one| (text(one.prefix), text(one.router))).collect(),
+            routes: routes.map(|route| (text(route.prefix), text(route.router))).collect(),
             admin_url: self.admin_url.filter(|url| !url.is_empty()),
         }
     }
 }
 
-/// Takes in what an agent says of its instances: an object with one status for each id, with
-/// `conditions`, `versions`, `routes` and `adminServerURI`. Ids of other clusters are ignored, and what is
-/// wrong with one keeps no other.
+/// Records the status of an agent's instances.
+///
+/// The body is an object with one status per instance ID, with `conditions`, `versions`, `routes`
+/// and `adminServerURI`. IDs of other clusters are ignored; an error in one status does not affect
+/// others.
 #[utoipa::path(put, path = "/api/{api}/v1/agent-clusters/{id}/{plural}/status", tag = "agents",
     params(AgentKindPath), security(("cluster_token" = [])), request_body = BTreeMap<String, Object>,
-    responses((status = 200, description = "Taken in"), Error))]
+    responses((status = 200, description = "Recorded"), Error))]
 pub(crate) async fn agent_instance_report(
     Call(app, agent): Call<Agent>,
-    Json(all): Json<Map<String, Value>>,
+    Json(statuses): Json<Map<String, Value>>,
 ) -> Result<StatusCode, Error> {
-    for (id, said) in all {
-        // What an agent keeps in reserve is not an instance.
+    for (id, status) in statuses {
+        // Placeholders that an agent keeps in reserve are not instances.
         let Ok(id) = id.parse::<InstanceId>() else { continue };
-        match serde_json::from_value::<Said>(said) {
-            Ok(said) => take_in_or_log(&app, &agent, id, &said.report(&agent.kind.words)).await,
-            Err(why) => tracing::warn!(instance = %id, %why, "what its agent says can't be read"),
+        match serde_json::from_value::<InstanceStatus>(status) {
+            Ok(status) => record_or_log(&app, &agent, id, &status.report(&agent.kind.words)).await,
+            Err(why) => tracing::warn!(instance = %id, %why, "parsing an instance status failed"),
         }
     }
     Ok(StatusCode::OK)
 }
 
-async fn take_in_or_log(app: &App, agent: &Agent, id: InstanceId, report: &Report) {
-    if let Err(why) = take_in(app, agent, id, report).await {
-        tracing::warn!(instance = %id, why, "what its agent says is not taken in");
+async fn record_or_log(app: &App, agent: &Agent, id: InstanceId, report: &Report) {
+    if let Err(why) = record(app, agent, id, report).await {
+        tracing::warn!(instance = %id, why, "recording an instance status failed");
     }
 }
 
-async fn take_in(app: &App, agent: &Agent, id: InstanceId, said: &Report) -> Result<(), String> {
+async fn record(app: &App, agent: &Agent, id: InstanceId, status: &Report) -> Result<(), String> {
     let store = |error: store::Error| error.to_string();
     let mut read = app.db.read().await.map_err(store)?;
-    let seen = match instance::get(&mut read, Scope::All, id).await {
+    let current = match instance::get(&mut read, Scope::All, id).await {
         Err(store::Error::NotFound { .. }) => return Ok(()),
         other => other.map_err(store)?,
     };
     drop(read);
-    // Most reports are no news: they cost no transaction.
-    if apply(app, agent, &seen, said)?.is_none() {
+    // Most reports change nothing: they cost no transaction.
+    if apply(app, agent, &current, status)?.is_none() {
         return Ok(());
     }
     let mut tx = app.db.begin(Actor::Agent).await.map_err(store)?;
-    let seen = instance::take(&mut tx, Scope::All, id).await.map_err(store)?;
-    let Some((now, then)) = apply(app, agent, &seen, said)? else { return Ok(()) };
-    carry_out(&mut tx, agent, now, then).await.map_err(store)?;
+    let current = instance::lock(&mut tx, Scope::All, id).await.map_err(store)?;
+    let Some((updated, next)) = apply(app, agent, &current, status)? else { return Ok(()) };
+    persist(&mut tx, agent, updated, next).await.map_err(store)?;
     tx.commit().await.map_err(store)
 }
 
-/// The instance after the report, if it is this agent's and the report is news.
+/// Applies a report. Returns the updated instance, if it belongs to this agent's cluster and
+/// changed.
 fn apply(
     app: &App,
     agent: &Agent,
-    seen: &Instance,
-    said: &Report,
-) -> Result<Option<(Instance, Then)>, String> {
-    if seen.cluster_id != Some(agent.cluster.id) || seen.kind != agent.kind.name {
+    current: &Instance,
+    status: &Report,
+) -> Result<Option<(Instance, Outcome)>, String> {
+    if current.cluster_id != Some(agent.cluster.id) || current.kind != agent.kind.name {
         return Ok(None);
     }
     let dns = agent.cluster.hosting.dns.as_deref();
-    let site = Site { words: &agent.kind.words, dns, next_try: app.db.id() };
-    report::apply(seen, said, site).map_err(|odd| odd.to_string())
+    let site = Context { words: &agent.kind.words, dns, next_attempt: app.db.id() };
+    report::apply(current, status, site).map_err(|error| error.to_string())
 }
 
-async fn carry_out(tx: &mut Tx, agent: &Agent, mut now: Instance, then: Then) -> store::Result<()> {
-    match then {
-        Then::Stay => instance::save(tx, &mut now, "reported").await,
-        Then::Move(to, reason) => instance::transition(tx, &mut now, to, reason).await,
-        Then::Elsewhere => move_on(tx, agent, now).await,
+async fn persist(
+    tx: &mut Tx,
+    agent: &Agent,
+    mut updated: Instance,
+    next: Outcome,
+) -> store::Result<()> {
+    match next {
+        Outcome::Stay => instance::save(tx, &mut updated, "reported").await,
+        Outcome::Move(to, reason) => instance::transition(tx, &mut updated, to, reason).await,
+        Outcome::Reschedule => reschedule(tx, agent, updated).await,
     }
 }
 
-/// Its cluster has no room for it after all: it gives up its place, and looks for another.
-async fn move_on(tx: &mut Tx, agent: &Agent, mut now: Instance) -> store::Result<()> {
-    let from = now.cluster_id.take();
-    if let Some(held) = now.deployment_id.take() {
+/// Releases the instance's placement because its cluster rejected it for lack of capacity;
+/// placement starts over.
+async fn reschedule(tx: &mut Tx, agent: &Agent, mut updated: Instance) -> store::Result<()> {
+    let from = updated.cluster_id.take();
+    if let Some(held) = updated.deployment_id.take() {
         deployment::request_delete(tx, Scope::All, held).await?;
     }
     if let Some(from) = from {
-        hosting::close(tx, from, &agent.kind.unit(&now.instance_type)).await?;
+        hosting::remove_free_units(tx, from, &agent.kind.unit(&updated.instance_type)).await?;
     }
-    now.host = None;
-    now.detail.placement = Some(tx.id());
-    now.detail.desired = Versions::default();
-    now.detail.routes.clear();
-    now.detail.is_agent_ready = false;
+    updated.host = None;
+    updated.detail.placement = Some(tx.id());
+    updated.detail.desired = Versions::default();
+    updated.detail.routes.clear();
+    updated.detail.is_agent_ready = false;
     let reason = Reason::InsufficientCapacity { cluster: agent.cluster.name.clone() };
-    instance::transition(tx, &mut now, Status::Accepted, reason).await
+    instance::transition(tx, &mut updated, Status::Accepted, reason).await
 }

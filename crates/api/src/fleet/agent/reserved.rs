@@ -1,15 +1,15 @@
-//! What a foreign agent shall keep warm before anybody asks. It is nowhere in the store: agents make it,
-//! and drop it when its room is needed.
+//! Reserved placeholders that a third-party agent keeps warm in advance. They are not stored:
+//! agents create them, and drop them when their capacity is needed.
 
-use model::cluster::{Cluster, Offered, Status};
+use model::cluster::{Cluster, OperatorVersion, Status};
 use model::kind::{InstanceType, Kind};
 use model::scaling::Pool;
 use serde_json::{Value, json};
 
 use super::list::capacity;
 
-/// Reserved items for the agent of a cluster that a pool made; none until it is ready, or while it can
-/// run no version.
+/// Placeholders for the agent of a pool's cluster; none until the cluster is ready and can run a
+/// version.
 pub(super) fn items(pools: &[Pool], cluster: &Cluster, kind: &Kind) -> Vec<Value> {
     let is_ready = cluster.status == Status::Ready && cluster.hosting.is_foreign;
     let pool = pools.iter().find(|pool| is_ready && cluster.pool.as_ref() == Some(&pool.name));
@@ -18,15 +18,16 @@ pub(super) fn items(pools: &[Pool], cluster: &Cluster, kind: &Kind) -> Vec<Value
     let (Some(pool), Some(latest)) = (pool, latest) else { return Vec::new() };
     let own = pool.hosts.iter().filter(|host| host.kind == kind.name);
     let items = own.flat_map(|host| {
-        let of = kind.type_of(&host.instance_type);
-        (1..=host.reserved).filter_map(move |n| Some(item(kind, of?, latest, n)))
+        let instance_type = kind.instance_type(&host.instance_type);
+        (1..=host.reserved).filter_map(move |n| Some(item(kind, instance_type?, latest, n)))
     });
     items.collect()
 }
 
-fn item(kind: &Kind, of: &InstanceType, latest: &Offered, n: u32) -> Value {
-    let (words, domain, size) = (&kind.words, &kind.words.agent_domain, of.default_size());
-    let id = format!("reserved-{}-{}-{n}", kind.name, of.id);
+fn item(kind: &Kind, instance_type: &InstanceType, latest: &OperatorVersion, n: u32) -> Value {
+    let (words, domain, size) =
+        (&kind.words, &kind.words.agent_domain, instance_type.default_size());
+    let id = format!("reserved-{}-{}-{n}", kind.name, instance_type.id);
     let newest = |all: &[String]| all.last().cloned().unwrap_or_default();
     let mut versions = json!({
         words.version.as_str(): newest(&latest.services),
@@ -47,7 +48,7 @@ fn item(kind: &Kind, of: &InstanceType, latest: &Offered, n: u32) -> Value {
                 format!("{domain}/placementId"): id,
             },
             "labels": {
-                format!("{profile}Type"): of.id,
+                format!("{profile}Type"): instance_type.id,
                 format!("{profile}QuotaConsumed"): size.quota_consumed.to_string(),
                 format!("{domain}/suspended"): "false",
                 format!("{domain}/deployment"): "reserved",

@@ -1,4 +1,4 @@
-//! Whoever takes metrics for a cluster asks whether the one that sends them is that cluster's agent.
+//! Verification for metrics receivers: whether a sender is the agent of a cluster.
 
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -6,44 +6,44 @@ use serde::Deserialize;
 use store::cluster::hosting;
 use utoipa::IntoParams;
 
-use super::Speaker;
+use super::AgentIdentity;
 use crate::App;
 use crate::fleet::Error;
-use crate::fleet::tenant::Of;
+use crate::fleet::tenant::ApiKind;
 
-/// Which cluster.
+/// Path of a cluster.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct ObserverPath {
-    /// The API of a kind, such as `kafkas_mgmt`.
+    /// API of a kind, such as `kafkas_mgmt`.
     #[serde(rename = "api")]
     #[param(rename = "api")]
     _api: String,
-    /// The cluster's id where it was made, written as a UUID.
+    /// Cluster ID at its origin, as a UUID.
     external_id: String,
 }
 
-/// Says whether the caller is the agent of a cluster, which is named by its id as a UUID.
+/// Verifies that the caller is the agent of a cluster, identified by its ID as a UUID.
 #[utoipa::path(post, path = "/api/{api}/v1/obs-proxy-verification/{external_id}", tag = "agents",
     params(ObserverPath), security(("cluster_token" = [])),
-    responses((status = 200, description = "It is its agent"), Error))]
+    responses((status = 200, description = "The caller is the cluster's agent"), Error))]
 pub(crate) async fn observer_verify(
     State(app): State<App>,
-    Of(kind): Of,
+    ApiKind(kind): ApiKind,
     headers: HeaderMap,
     Path(path): Path<ObserverPath>,
 ) -> Result<StatusCode, Error> {
-    let speaker = Speaker::of(&app, &headers).await?;
+    let identity = AgentIdentity::from_headers(&app, &headers).await?;
     let id = plain(&path.external_id)?;
     let found = hosting::find(&mut app.db.read().await?, &id).await?;
-    let on = found.ok_or_else(|| Error::not_found("cluster", &path.external_id))?;
-    if speaker.is_agent_of(&kind, &on) {
+    let cluster = found.ok_or_else(|| Error::not_found("cluster", &path.external_id))?;
+    if identity.is_agent_of(&kind, &cluster) {
         return Ok(StatusCode::OK);
     }
     Err(Error::new(4, "Only the agent of that cluster may send for it."))
 }
 
-/// The id that a UUID is another spelling of: 32 digits without dashes.
+/// Converts a UUID to a cluster ID: 32 digits without dashes.
 fn plain(uuid: &str) -> Result<String, Error> {
     let is_digit = |c: char| c.is_ascii_hexdigit();
     let groups: Vec<&str> = uuid.split('-').collect();

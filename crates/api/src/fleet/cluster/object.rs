@@ -1,4 +1,4 @@
-//! A cluster of an organization, and what its agent needs to know, on the wire.
+//! Enterprise cluster objects and agent parameters.
 
 use model::cluster::{Cluster, Status};
 use model::kind::Kind;
@@ -9,74 +9,73 @@ use utoipa::ToSchema;
 use super::enterprise_type;
 use crate::fleet::agent::client_id;
 use crate::fleet::instance_type::InstanceType;
-use crate::fleet::sign_in::REALM;
+use crate::fleet::token::REALM;
 
-/// A cluster of an organization. Beside these fields it has, in the kind's words,
-/// `access_kafkas_via_private_network`.
+/// An enterprise cluster. In addition, under the kind's name, `access_kafkas_via_private_network`.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct EnterpriseCluster {
-    /// Its id.
+    /// Unique identifier.
     id: String,
     /// Always `Cluster`.
     kind: &'static str,
-    /// Where it is.
+    /// Path in this API.
     href: String,
-    /// Its id once more.
+    /// Cluster ID.
     cluster_id: String,
-    /// Where it is on its way: `cluster_accepted`, `cluster_provisioning`, `cluster_provisioned`, the kind's
-    /// word for waiting, `ready`, `failed`, `deprovisioning`, `cleanup`.
+    /// One of `cluster_accepted`, `cluster_provisioning`, `cluster_provisioned`, the kind's waiting
+    /// status, `ready`, `failed`, `deprovisioning`, `cleanup`.
     status: String,
-    /// Where it stands.
+    /// Cloud provider.
     cloud_provider: String,
-    /// Where there.
+    /// Region of the cloud provider.
     region: String,
-    /// Does it span zones?
+    /// Whether it spans availability zones.
     multi_az: bool,
-    /// The instance types that it can have.
+    /// Supported instance types.
     supported_instance_types: SupportedTypes,
-    /// How much fits on it, in the kind's words.
+    /// Capacity, under the kind's names.
     #[schema(value_type = Object)]
     capacity_information: Map<String, Value>,
-    /// What its agent needs to know; only in the answer to its registration.
+    /// Parameters of the agent; only in the response to the registration.
     #[serde(skip_serializing_if = "Option::is_none")]
     fleetshard_parameters: Option<Vec<Parameter>>,
     #[serde(flatten)]
     named_by_kind: Map<String, Value>,
 }
 
-/// The instance types that a cluster can have.
+/// Supported instance types of a cluster.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct SupportedTypes {
-    /// Each with its sizes.
+    /// Instance types with their sizes.
     instance_types: Vec<InstanceType>,
 }
 
-/// Something that an agent needs to know.
+/// A parameter of an agent.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Parameter {
-    /// What.
+    /// Parameter name.
     id: &'static str,
-    /// Its value.
+    /// Parameter value.
     value: String,
 }
 
-/// What the agent of a cluster needs to know.
+/// Parameters of a cluster's agent.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ClusterAddonParameters)]
 pub(crate) struct AddonParameters {
-    /// The cluster's id.
+    /// Cluster ID.
     id: String,
     /// Always `ClusterAddonParameters`.
     kind: &'static str,
-    /// Where it is.
+    /// Path in this API.
     href: String,
-    /// Each by its id.
+    /// Parameters by ID.
     fleetshard_parameters: Vec<Parameter>,
 }
 
 impl EnterpriseCluster {
-    pub(crate) fn new(kind: &Kind, of: &Cluster) -> Self {
-        let id = name(of);
+    pub(crate) fn new(kind: &Kind, cluster: &Cluster) -> Self {
+        let id = name(cluster);
         let types = enterprise_type(kind).into_iter().map(InstanceType::from).collect();
         let access = format!("access_{}_via_private_network", kind.plural);
         Self {
@@ -84,28 +83,28 @@ impl EnterpriseCluster {
             href: format!("/api/{}/v1/clusters/{id}", kind.api),
             cluster_id: id.clone(),
             id,
-            status: status(kind, of.status),
-            cloud_provider: of.cloud_provider.clone(),
-            region: of.region.clone(),
+            status: status(kind, cluster.status),
+            cloud_provider: cluster.cloud_provider.clone(),
+            region: cluster.region.clone(),
             multi_az: true,
             supported_instance_types: SupportedTypes { instance_types: types },
-            capacity_information: capacity(kind, of),
+            capacity_information: capacity_fields(kind, cluster),
             fleetshard_parameters: None,
-            named_by_kind: Map::from_iter([(access, json!(of.hosting.is_private))]),
+            named_by_kind: Map::from_iter([(access, json!(cluster.hosting.is_private))]),
         }
     }
 
-    pub(crate) fn with_parameters(self, all: AddonParameters) -> Self {
-        Self { fleetshard_parameters: Some(all.fleetshard_parameters), ..self }
+    pub(crate) fn with_parameters(self, parameters: AddonParameters) -> Self {
+        Self { fleetshard_parameters: Some(parameters.fleetshard_parameters), ..self }
     }
 }
 
 impl AddonParameters {
-    pub(crate) fn new(kind: &Kind, of: &Cluster, origin: &str, secret: &str) -> Self {
-        let id = name(of);
+    pub(crate) fn new(kind: &Kind, cluster: &Cluster, origin: &str, secret: &str) -> Self {
+        let id = name(cluster);
         let values = [
             ("sso-auth-server-url", format!("{origin}{REALM}")),
-            ("sso-client-id", client_id(kind, of)),
+            ("sso-client-id", client_id(kind, cluster)),
             ("sso-secret", secret.to_owned()),
             ("control-plane-url", origin.to_owned()),
             ("cluster-id", id.clone()),
@@ -124,17 +123,17 @@ impl AddonParameters {
     }
 }
 
-fn name(of: &Cluster) -> String {
-    of.foreign_id.clone().unwrap_or_else(|| of.id.to_string())
+fn name(cluster: &Cluster) -> String {
+    cluster.foreign_id.clone().unwrap_or_else(|| cluster.id.to_string())
 }
 
-/// A status in the fleet managers' words.
+/// Status under the fleet managers' names.
 fn status(kind: &Kind, status: Status) -> String {
     match status {
         Status::Accepted => "cluster_accepted".into(),
         Status::Provisioning => "cluster_provisioning".into(),
         Status::Provisioned => "cluster_provisioned".into(),
-        // An agent that is silent is waited for, too.
+        // An unreachable agent is waited for as well.
         Status::WaitingForAgent | Status::Unreachable => kind.words.waiting.clone(),
         Status::Ready | Status::Failed | Status::Deprovisioning | Status::Cleanup => {
             status.as_str().into()
@@ -142,15 +141,19 @@ fn status(kind: &Kind, status: Status) -> String {
     }
 }
 
-fn capacity(kind: &Kind, of: &Cluster) -> Map<String, Value> {
-    let unit = enterprise_type(kind).map(|one| kind.unit(&one.id)).unwrap_or_default();
-    let known = of.capacity.get(&unit).copied().unwrap_or_default();
+fn capacity_fields(kind: &Kind, cluster: &Cluster) -> Map<String, Value> {
+    let unit =
+        enterprise_type(kind).map(|instance_type| kind.unit(&instance_type.id)).unwrap_or_default();
+    let capacity = cluster.capacity.get(&unit).copied().unwrap_or_default();
     let units = |amount: model::Quantity| json!(amount.milli() / 1000);
     let name = &kind.name;
     Map::from_iter([
-        (format!("{name}_machine_pool_node_count"), json!(of.hosting.machines.unwrap_or_default())),
-        (format!("maximum_{name}_streaming_units"), units(known.total)),
-        (format!("remaining_{name}_streaming_units"), units(known.free())),
-        (format!("consumed_{name}_streaming_units"), units(known.used)),
+        (
+            format!("{name}_machine_pool_node_count"),
+            json!(cluster.hosting.machines.unwrap_or_default()),
+        ),
+        (format!("maximum_{name}_streaming_units"), units(capacity.total)),
+        (format!("remaining_{name}_streaming_units"), units(capacity.free())),
+        (format!("consumed_{name}_streaming_units"), units(capacity.used)),
     ])
 }

@@ -1,4 +1,4 @@
-//! A cluster as an organization registers it: what is said, checked in the order of the fleet managers.
+//! Registration of enterprise clusters, validated in the order of the reference fleet manager.
 
 use std::collections::BTreeMap;
 
@@ -11,29 +11,29 @@ use utoipa::ToSchema;
 use crate::fleet::Error;
 
 const ID_LENGTH: usize = 32;
-/// Machines come in threes, one for each zone.
+/// The number of nodes must be a multiple of the number of zones.
 const ZONES: i64 = 3;
 
-/// A cluster to be registered. Beside these fields it has, in the kind's words,
-/// `kafka_machine_pool_node_count` (a multiple of 3) and `access_kafkas_via_private_network`.
+/// A cluster to register. In addition, under the kind's names, `kafka_machine_pool_node_count` (a
+/// multiple of 3) and `access_kafkas_via_private_network`.
 #[derive(Deserialize, ToSchema)]
 pub(crate) struct Registration {
-    /// Its id where it was made: 32 letters and digits.
+    /// Cluster ID at its origin: 32 letters and digits.
     #[serde(default)]
     cluster_id: String,
-    /// The name under which clients reach it.
+    /// DNS name of the cluster's ingress.
     #[serde(default)]
     cluster_ingress_dns_name: String,
-    /// Where it stands; the kind's default unless it is said.
+    /// Cloud provider; defaults to the kind's default.
     cloud_provider: Option<String>,
-    /// Where there; the default of that provider unless it is said.
+    /// Region; defaults to the cloud provider's default.
     region: Option<String>,
     #[serde(flatten)]
     named_by_kind: Map<String, Value>,
 }
 
 impl Registration {
-    /// Its id, checked.
+    /// Returns the validated cluster ID.
     pub(super) fn cluster_id(&self) -> Result<&str, Error> {
         let length = self.cluster_id.chars().count();
         if length > ID_LENGTH {
@@ -48,15 +48,15 @@ impl Registration {
         Ok(&self.cluster_id)
     }
 
-    /// All of it, checked.
+    /// Validates the registration.
     pub(super) fn read(&self, kind: &Kind) -> Result<(NewCluster, Hosting), Error> {
         if !is_dns_name(&self.cluster_ingress_dns_name) {
             return Err(Error::new(47, "cluster_ingress_dns_name: must be a DNS name."));
         }
         let machines = self.machines(&format!("{}_machine_pool_node_count", kind.name))?;
         let is_private = self.is_private(&format!("access_{}_via_private_network", kind.plural))?;
-        let text = |of: &Option<String>| of.clone().unwrap_or_default();
-        let (cloud, region) = kind.place(&text(&self.cloud_provider), &text(&self.region))?;
+        let text = |value: &Option<String>| value.clone().unwrap_or_default();
+        let (cloud, region) = kind.location(&text(&self.cloud_provider), &text(&self.region))?;
         let new = NewCluster {
             name: self.cluster_id.clone(),
             provider: Provider::Agent,
@@ -78,16 +78,16 @@ impl Registration {
     }
 
     fn machines(&self, name: &str) -> Result<u32, Error> {
-        let said = self.named_by_kind.get(name).and_then(Value::as_i64).unwrap_or_default();
-        let machines = u32::try_from(said).ok().filter(|_| said >= ZONES && said % ZONES == 0);
+        let value = self.named_by_kind.get(name).and_then(Value::as_i64).unwrap_or_default();
+        let machines = u32::try_from(value).ok().filter(|_| value >= ZONES && value % ZONES == 0);
         machines.ok_or_else(|| {
             Error::new(37, format!("{name}: must be at least {ZONES}, and a multiple of {ZONES}."))
         })
     }
 
     fn is_private(&self, name: &str) -> Result<bool, Error> {
-        let said = self.named_by_kind.get(name).and_then(Value::as_bool);
-        said.ok_or_else(|| Error::new(21, format!("{name}: must be true or false.")))
+        let value = self.named_by_kind.get(name).and_then(Value::as_bool);
+        value.ok_or_else(|| Error::new(21, format!("{name}: must be true or false.")))
     }
 }
 
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_registered() {
+    fn registration_is_parsed_with_defaults() {
         let (new, hosting) = read(&json!({})).unwrap();
         assert_eq!((new.cloud_provider.as_str(), new.region.as_str()), ("local", "local"));
         assert_eq!(
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_has_its_number_and_the_first_counts() {
+    fn first_invalid_field_determines_the_error_code() {
         for (change, expected) in [
             (json!({"cluster_id": "x".repeat(33)}), "34"),
             (json!({"cluster_id": "x".repeat(31)}), "33"),

@@ -1,17 +1,17 @@
-//! Series as Prometheus reads them (text format 0.0.4).
+//! Prometheus text format (version 0.0.4).
 
 use std::fmt::Write as _;
 
 use crate::metrics_backend::Series;
 
-/// The last value of each series, those of one name together.
+/// Renders the last value of each series, grouped by name.
 pub(super) fn exposition(series: &[Series]) -> String {
     let mut sorted: Vec<&Series> = series.iter().collect();
     sorted.sort_by(|a, b| a.labels.cmp(&b.labels));
     let mut text = String::new();
     let mut last = "";
-    for one in sorted {
-        let (Some(name), Some((at, value))) = (one.labels.get("__name__"), one.values.last())
+    for series in sorted {
+        let (Some(name), Some((at, value))) = (series.labels.get("__name__"), series.values.last())
         else {
             continue;
         };
@@ -19,13 +19,13 @@ pub(super) fn exposition(series: &[Series]) -> String {
             let _ = writeln!(text, "# TYPE {name} untyped");
             last = name;
         }
-        let _ = writeln!(text, "{name}{} {value} {}", labels(one), at.0 / 1000);
+        let _ = writeln!(text, "{name}{} {value} {}", labels(series), at.0 / 1000);
     }
     text
 }
 
-fn labels(of: &Series) -> String {
-    let named = of.labels.iter().filter(|(name, _)| *name != "__name__");
+fn labels(series: &Series) -> String {
+    let named = series.labels.iter().filter(|(name, _)| *name != "__name__");
     let pairs: Vec<String> =
         named.map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
     if pairs.is_empty() { String::new() } else { format!("{{{}}}", pairs.join(",")) }
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn series_of_one_name_stand_together_and_labels_are_escaped() {
+    fn series_are_grouped_by_name_and_labels_are_escaped() {
         let one = |name: &str, topic: Option<&str>, value| {
             let mut labels = BTreeMap::from([("__name__".to_owned(), name.to_owned())]);
             labels.extend(topic.map(|topic| ("topic".to_owned(), topic.to_owned())));

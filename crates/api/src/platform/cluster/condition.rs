@@ -1,4 +1,4 @@
-//! What can be asked of a cluster that is there: to be emptied, and to be tried again.
+//! Cluster commands: drain, undrain, retry and cancel.
 
 use axum::Json as Answer;
 use axum::extract::Path;
@@ -10,12 +10,13 @@ use super::changeable;
 use crate::Problem;
 use crate::caller::Call;
 
-/// Has a cluster take nothing new, and what is on it move elsewhere, as far as there is room.
+/// Drains a cluster: it accepts no new workloads, and its workloads move to other clusters with
+/// free capacity.
 ///
-/// Follow its `status_reason`: it says what is still there, and when it is drained.
+/// `status_reason` reports the remaining workloads and the end of the drain.
 #[utoipa::path(post, path = "/api/v1/clusters/{id}/drain", tag = "clusters",
-    params(("id" = String, Path, description = "Its id")),
-    responses((status = 202, body = Cluster, description = "It is being drained"), Problem))]
+    params(("id" = String, Path, description = "Cluster ID")),
+    responses((status = 202, body = Cluster, description = "Draining"), Problem))]
 pub(crate) async fn cluster_drain(
     Call(app, caller): Call,
     Path(text): Path<String>,
@@ -26,40 +27,42 @@ pub(crate) async fn cluster_drain(
     Ok((StatusCode::ACCEPTED, Answer(drained.into())))
 }
 
-/// Has a cluster take what is new again. What has moved stays where it is.
+/// Ends the drain of a cluster: it accepts new workloads again.
+///
+/// Workloads that have moved stay where they are.
 #[utoipa::path(delete, path = "/api/v1/clusters/{id}/drain", tag = "clusters",
-    params(("id" = String, Path, description = "Its id")),
-    responses((status = 200, body = Cluster, description = "It takes what is new"), Problem))]
+    params(("id" = String, Path, description = "Cluster ID")),
+    responses((status = 200, body = Cluster, description = "Accepts new workloads"), Problem))]
 pub(crate) async fn cluster_undrain(
     Call(app, caller): Call,
     Path(text): Path<String>,
 ) -> Result<Answer<Cluster>, Problem> {
     let (mut tx, found) = changeable(&app, &caller, &text).await?;
-    let back = store::cluster::undrain(&mut tx, &found).await?;
+    let cluster = store::cluster::undrain(&mut tx, &found).await?;
     tx.commit().await?;
-    Ok(Answer(back.into()))
+    Ok(Answer(cluster.into()))
 }
 
-/// Has a cluster that failed be tried again, from the beginning; what is there is found.
+/// Retries a failed cluster from the beginning, reusing the infrastructure that exists.
 #[utoipa::path(post, path = "/api/v1/clusters/{id}/retry", tag = "clusters",
-    params(("id" = String, Path, description = "Its id")),
-    responses((status = 202, body = Cluster, description = "It is tried again"), Problem))]
+    params(("id" = String, Path, description = "Cluster ID")),
+    responses((status = 202, body = Cluster, description = "Retrying"), Problem))]
 pub(crate) async fn cluster_retry(
     Call(app, caller): Call,
     Path(text): Path<String>,
 ) -> Result<(StatusCode, Answer<Cluster>), Problem> {
     let (mut tx, found) = changeable(&app, &caller, &text).await?;
-    let again = store::cluster::retry(&mut tx, &found).await?;
+    let retried = store::cluster::retry(&mut tx, &found).await?;
     tx.commit().await?;
-    Ok((StatusCode::ACCEPTED, Answer(again.into())))
+    Ok((StatusCode::ACCEPTED, Answer(retried.into())))
 }
 
-/// Cancels what the provider of a cluster is doing to create it.
+/// Cancels the running provider operation that creates a cluster.
 ///
-/// The cluster is `failed` once that has stopped, and can be retried or deleted.
+/// The cluster is `failed` once the operation has stopped, and can be retried or deleted.
 #[utoipa::path(post, path = "/api/v1/clusters/{id}/cancel", tag = "clusters",
-    params(("id" = String, Path, description = "Its id")),
-    responses((status = 202, body = Cluster, description = "The operation is being cancelled"), Problem))]
+    params(("id" = String, Path, description = "Cluster ID")),
+    responses((status = 202, body = Cluster, description = "Cancelling"), Problem))]
 pub(crate) async fn cluster_cancel(
     Call(app, caller): Call,
     Path(text): Path<String>,

@@ -1,4 +1,5 @@
-//! The same calls under the paths that clients of the first provisioner know: `/api/v1/environment`.
+//! Aliases of the environment endpoints for clients of the first provisioner:
+//! `/api/v1/environment`.
 
 use axum::Json as Answer;
 use axum::extract::Path;
@@ -7,39 +8,39 @@ use axum::response::Response;
 use wire::environment::Environment;
 use wire::environment::request::NewEnvironment;
 
-use super::{EnvironmentFilter, ask};
+use super::{EnvironmentFilter, command};
 use crate::Problem;
 use crate::body::Json;
 use crate::caller::Call;
-use crate::idempotency::Once;
-use crate::page::{List, Query, Slice};
+use crate::idempotency::IdempotencyKey;
+use crate::page::{List, PageQuery, Query};
 
-/// Asks for an environment, as `POST /api/v1/environments` does.
+/// Creates an environment; same as `POST /api/v1/environments`.
 #[utoipa::path(put, path = "/api/v1/environment", tag = "environments", request_body = NewEnvironment,
-    params(("Idempotency-Key" = Option<String>, Header, description = "Acts once, however often it is sent")),
-    responses((status = 202, body = Environment, description = "Asked for"), Problem))]
+    params(("Idempotency-Key" = Option<String>, Header, description = "Key that makes retries safe: the request is executed at most once")),
+    responses((status = 202, body = Environment, description = "Accepted"), Problem))]
 pub(crate) async fn environment_put(
     call: Call,
-    once: Once,
+    key: IdempotencyKey,
     new: Json<NewEnvironment>,
 ) -> Result<Response, Problem> {
-    super::environment_create(call, once, new).await
+    super::environment_create(call, key, new).await
 }
 
-/// Lists environments, as `GET /api/v1/environments` does.
-#[utoipa::path(get, path = "/api/v1/environment", tag = "environments", params(EnvironmentFilter, Slice),
-    responses((status = 200, body = List<Environment>, description = "A part of the list"), Problem))]
+/// Lists environments; same as `GET /api/v1/environments`.
+#[utoipa::path(get, path = "/api/v1/environment", tag = "environments", params(EnvironmentFilter, PageQuery),
+    responses((status = 200, body = List<Environment>, description = "A page of the list"), Problem))]
 pub(crate) async fn environment_list_alias(
     call: Call,
     filter: Query<EnvironmentFilter>,
-    slice: Query<Slice>,
+    paging: Query<PageQuery>,
 ) -> Result<Answer<List<Environment>>, Problem> {
-    super::environment_list(call, filter, slice).await
+    super::environment_list(call, filter, paging).await
 }
 
-/// One environment, as `GET /api/v1/environments/{id}` answers.
+/// Returns an environment; same as `GET /api/v1/environments/{id}`.
 #[utoipa::path(get, path = "/api/v1/environment/{id}", tag = "environments",
-    params(("id" = String, Path, description = "Its id")),
+    params(("id" = String, Path, description = "Environment ID")),
     responses((status = 200, body = Environment, description = "The environment"), Problem))]
 pub(crate) async fn environment_get_alias(
     call: Call,
@@ -48,13 +49,13 @@ pub(crate) async fn environment_get_alias(
     super::environment_get(call, id).await
 }
 
-/// Has an environment be destroyed, as `DELETE /api/v1/environments/{id}` does.
+/// Destroys an environment; same as `DELETE /api/v1/environments/{id}`.
 #[utoipa::path(delete, path = "/api/v1/environment/{id}", tag = "environments",
-    params(("id" = String, Path, description = "Its id")),
-    responses((status = 202, body = Environment, description = "On its way out"), Problem))]
+    params(("id" = String, Path, description = "Environment ID")),
+    responses((status = 202, body = Environment, description = "Destruction accepted"), Problem))]
 pub(crate) async fn environment_destroy_alias(
     call: Call,
     id: Path<String>,
 ) -> Result<(StatusCode, Answer<Environment>), Problem> {
-    ask::environment_destroy(call, id).await
+    command::environment_destroy(call, id).await
 }

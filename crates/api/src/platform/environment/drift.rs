@@ -1,4 +1,4 @@
-//! What of an environment is not as it was made.
+//! Drift of environments.
 
 use axum::Json as Answer;
 use axum::extract::Path;
@@ -8,10 +8,10 @@ use crate::Problem;
 use crate::caller::Call;
 use crate::page::id;
 
-/// What of an environment is not as it was made, as it was last seen.
+/// Returns the drift of an environment as of the last observation.
 #[utoipa::path(get, path = "/api/v1/environments/{id}/drift", tag = "environments",
-    params(("id" = String, Path, description = "Its id")),
-    responses((status = 200, body = Drift, description = "What is different"), Problem))]
+    params(("id" = String, Path, description = "Environment ID")),
+    responses((status = 200, body = Drift, description = "Drift"), Problem))]
 pub(crate) async fn environment_drift(
     Call(app, caller): Call,
     Path(text): Path<String>,
@@ -19,8 +19,8 @@ pub(crate) async fn environment_drift(
     let id = id("environment", &text)?;
     let mut read = app.db.read().await?;
     let found = store::environment::get(&mut read, caller.scope(), id).await?;
-    let mut all = store::resource::of(&mut read, found.id).await?;
-    all.retain(|one| !one.drift.is_empty() || !one.unexpected.is_empty());
-    let drifted = all.iter().any(|one| !one.drift.is_empty());
-    Ok(Answer(Drift { drifted, resources: all.into_iter().map(Drifted::from).collect() }))
+    let mut resources = store::resource::list_of_environment(&mut read, found.id).await?;
+    resources.retain(|resource| !resource.drift.is_empty() || !resource.unexpected.is_empty());
+    let drifted = resources.iter().any(|resource| !resource.drift.is_empty());
+    Ok(Answer(Drift { drifted, resources: resources.into_iter().map(Drifted::from).collect() }))
 }

@@ -1,4 +1,4 @@
-//! What agents say, case by case.
+//! Reports of agents, case by case.
 
 use super::*;
 use crate::instance::sample::{instance, xid};
@@ -6,27 +6,27 @@ use crate::kind::Catalog;
 
 fn condition(status: &str, reason: &str, message: &str) -> Condition {
     let [status, reason, message] = [status, reason, message].map(str::to_owned);
-    Condition { about: "Ready".into(), status, reason, message }
+    Condition { condition_type: "Ready".into(), status, reason, message }
 }
 
-fn says(status: &str, reason: &str, message: &str) -> Report {
+fn reported(status: &str, reason: &str, message: &str) -> Report {
     Report { conditions: vec![condition(status, reason, message)], ..Report::default() }
 }
 
-fn after(seen: &Instance, report: &Report) -> Result<Option<(Instance, Then)>, Odd> {
+fn after(before: &Instance, report: &Report) -> Result<Option<(Instance, Outcome)>, InvalidReport> {
     let catalog = Catalog::built_in();
     let words = &catalog.kind("kafka").unwrap().words;
-    apply(seen, report, Site { words, dns: Some("apps.site.example"), next_try: xid(99) })
+    apply(before, report, Context { words, dns: Some("apps.site.example"), next_attempt: xid(99) })
 }
 
-/// Where it goes, if anywhere.
-fn then(status: Status, report: &Report) -> Then {
-    after(&instance(status), report).unwrap().map_or(Then::Stay, |(_, then)| then)
+/// The consequence of a report.
+fn then(status: Status, report: &Report) -> Outcome {
+    after(&instance(status), report).unwrap().map_or(Outcome::Stay, |(_, then)| then)
 }
 
 fn moves_to(status: Status, report: &Report) -> Option<Status> {
     match then(status, report) {
-        Then::Move(to, reason) => {
+        Outcome::Move(to, reason) => {
             assert!(status.may_become(to), "{status} to {to}: {reason}");
             Some(to)
         }
@@ -35,56 +35,56 @@ fn moves_to(status: Status, report: &Report) -> Option<Status> {
 }
 
 #[test]
-fn what_conditions_come_down_to() {
-    let error = || Said::Error("no disk".into());
+fn reported_state_is_read_from_the_ready_condition() {
+    let error = || State::Error("no disk".into());
     for (status, reason, message, expected) in [
-        ("True", "Suspended", "", Said::Suspended),
-        ("False", "Suspended", "", Said::Suspended),
-        ("Unknown", "Suspended", "", Said::Suspended),
-        ("True", "", "", Said::Ready),
-        ("True", "Error", "no disk", Said::Ready),
-        ("True", "KafkaUpdating", "", Said::Ready),
-        ("Unknown", "Deleted", "", Said::Unknown),
-        ("Unknown", "Error", "", Said::Unknown),
-        ("False", "Installing", "", Said::Installing),
-        ("False", "Deleted", "", Said::Deleted),
+        ("True", "Suspended", "", State::Suspended),
+        ("False", "Suspended", "", State::Suspended),
+        ("Unknown", "Suspended", "", State::Suspended),
+        ("True", "", "", State::Ready),
+        ("True", "Error", "no disk", State::Ready),
+        ("True", "KafkaUpdating", "", State::Ready),
+        ("Unknown", "Deleted", "", State::Unknown),
+        ("Unknown", "Error", "", State::Unknown),
+        ("False", "Installing", "", State::Installing),
+        ("False", "Deleted", "", State::Deleted),
         ("False", "Error", "no disk", error()),
-        ("False", "Rejected", FULL, Said::Full),
-        ("False", "Rejected", "Cluster has insufficient resources.", Said::Rejected),
-        ("False", "Rejected", "", Said::Rejected),
-        ("False", "Paused", "", Said::Installing),
-        ("", "", "", Said::Installing),
-        ("nonsense", "nonsense", "nonsense", Said::Installing),
+        ("False", "Rejected", FULL, State::Full),
+        ("False", "Rejected", "Cluster has insufficient resources.", State::Rejected),
+        ("False", "Rejected", "", State::Rejected),
+        ("False", "Paused", "", State::Installing),
+        ("", "", "", State::Installing),
+        ("nonsense", "nonsense", "nonsense", State::Installing),
     ] {
-        let said = read(&[condition(status, reason, message)]);
-        assert_eq!(said, expected, "{status} {reason} {message}");
+        let state = reported_state(&[condition(status, reason, message)]);
+        assert_eq!(state, expected, "{status} {reason} {message}");
     }
-    assert_eq!(read(&[]), Said::Installing);
-    let lower = Condition { about: "ready".into(), ..condition("True", "", "") };
-    let other = Condition { about: "Other".into(), ..condition("False", "Error", "") };
-    assert_eq!(read(&[other.clone(), lower]), Said::Ready);
-    assert_eq!(read(&[other]), Said::Installing);
+    assert_eq!(reported_state(&[]), State::Installing);
+    let lower = Condition { condition_type: "ready".into(), ..condition("True", "", "") };
+    let other = Condition { condition_type: "Other".into(), ..condition("False", "Error", "") };
+    assert_eq!(reported_state(&[other.clone(), lower]), State::Ready);
+    assert_eq!(reported_state(&[other]), State::Installing);
 }
 
 #[test]
-fn an_error_fails_what_is_not_resting_or_leaving_and_tells_why() {
-    let report = says("False", "Error", "no disk.");
+fn error_report_fails_active_instances_with_its_message() {
+    let report = reported("False", "Error", "no disk.");
     for &status in Status::ALL {
         let expected = matches!(status, Status::Provisioning | Status::Ready | Status::Resuming);
         let to = moves_to(status, &report);
         assert_eq!(to, expected.then_some(Status::Failed), "{status}");
     }
-    let reason = Then::Move(Status::Failed, Reason::AgentError { message: "no disk.".into() });
+    let reason = Outcome::Move(Status::Failed, Reason::AgentError { message: "no disk.".into() });
     assert_eq!(then(Status::Ready, &report), reason);
     let mut ready = instance(Status::Ready);
     ready.detail.is_agent_ready = true;
-    // Else its worker would take it back at once.
+    // Otherwise the worker would make it ready again at once.
     assert!(!after(&ready, &report).unwrap().unwrap().0.detail.is_agent_ready);
 }
 
 #[test]
-fn gone_counts_only_when_it_was_asked_for() {
-    let report = says("False", "Deleted", "");
+fn deleted_report_counts_only_when_deletion_was_requested() {
+    let report = reported("False", "Deleted", "");
     for &status in Status::ALL {
         let found = after(&instance(status), &report);
         match status {
@@ -93,7 +93,7 @@ fn gone_counts_only_when_it_was_asked_for() {
             }
             Status::Deprovision => {
                 let (_, then) = found.unwrap().unwrap();
-                assert!(matches!(then, Then::Move(Status::Deleting, _)), "{then:?}");
+                assert!(matches!(then, Outcome::Move(Status::Deleting, _)), "{then:?}");
             }
             _ => assert!(found.is_err(), "{status}"),
         }
@@ -101,13 +101,13 @@ fn gone_counts_only_when_it_was_asked_for() {
 }
 
 #[test]
-fn what_is_on_its_way_out_is_revived_by_nothing() {
+fn instance_being_deleted_ignores_other_reports() {
     for status in [Status::Deprovision, Status::Deleting] {
-        for (said, reason) in
+        for (ready, reason) in
             [("True", ""), ("False", "Error"), ("False", "Suspended"), ("False", "Rejected")]
         {
             assert_eq!(
-                after(&instance(status), &says(said, reason, "")),
+                after(&instance(status), &reported(ready, reason, "")),
                 Ok(None),
                 "{status} {reason}"
             );
@@ -116,8 +116,8 @@ fn what_is_on_its_way_out_is_revived_by_nothing() {
 }
 
 #[test]
-fn suspended_counts_only_when_it_was_asked_for() {
-    let report = says("False", "Suspended", "");
+fn suspended_report_counts_only_when_suspension_was_requested() {
+    let report = reported("False", "Suspended", "");
     for &status in Status::ALL {
         let expected = (status == Status::Suspending).then_some(Status::Suspended);
         assert_eq!(moves_to(status, &report), expected, "{status}");
@@ -125,28 +125,28 @@ fn suspended_counts_only_when_it_was_asked_for() {
 }
 
 #[test]
-fn ready_is_kept_for_the_worker_with_what_leads_to_it() {
+fn ready_report_stores_routes_for_the_worker() {
     let report = Report {
         routes: vec![
             (String::new(), "ingress.site.example".into()),
             ("admin-server".into(), "apps.site.example".into()),
         ],
         admin_url: Some("https://admin.example".into()),
-        ..says("True", "", "")
+        ..reported("True", "", "")
     };
     for &status in Status::ALL {
         let found = after(&instance(status), &report).unwrap();
-        let is_heard = matches!(
+        let is_applied = matches!(
             status,
             Status::Provisioning | Status::Ready | Status::Failed | Status::Resuming
         );
-        assert_eq!(found.is_some(), is_heard, "{status}");
+        assert_eq!(found.is_some(), is_applied, "{status}");
         let Some((now, then)) = found else { continue };
-        assert_eq!((then, now.detail.is_agent_ready), (Then::Stay, true), "{status}");
+        assert_eq!((then, now.detail.is_agent_ready), (Outcome::Stay, true), "{status}");
         let domains: Vec<&str> = now.detail.routes.iter().map(|route| &*route.domain).collect();
         assert_eq!(domains, ["events-1.kafka.example", "admin-server-events-1.kafka.example"]);
         assert_eq!(now.detail.admin_url.as_deref(), Some("https://admin.example"));
-        // The same again is no news, and routes are kept once.
+        // A repeated report changes nothing, and routes are stored once.
         assert_eq!(after(&now, &report), Ok(None), "{status}");
         let moved =
             Report { routes: vec![(String::new(), "x.site.example".into())], ..report.clone() };
@@ -155,7 +155,7 @@ fn ready_is_kept_for_the_worker_with_what_leads_to_it() {
 }
 
 #[test]
-fn routers_lead_into_the_cluster() {
+fn routers_must_be_within_the_domain_of_the_cluster() {
     for (router, good) in [
         ("site.example", true),
         ("apps.site.example", true),
@@ -165,34 +165,35 @@ fn routers_lead_into_the_cluster() {
         ("", false),
     ] {
         let report =
-            Report { routes: vec![(String::new(), router.into())], ..says("True", "", "") };
+            Report { routes: vec![(String::new(), router.into())], ..reported("True", "", "") };
         let found = after(&instance(Status::Provisioning), &report);
         assert_eq!(found.is_ok(), good, "{router}");
     }
 }
 
 #[test]
-fn what_is_not_taken_is_tried_again_and_what_has_no_room_goes_elsewhere() {
-    let (rejected, full) = (says("False", "Rejected", "why"), says("False", "Rejected", FULL));
+fn rejected_instances_are_retried_and_moved_if_capacity_is_insufficient() {
+    let (rejected, full) =
+        (reported("False", "Rejected", "why"), reported("False", "Rejected", FULL));
     for &status in Status::ALL {
-        let placement = |seen: &Instance, report| {
-            let found = after(seen, report).unwrap();
-            found.map_or(seen.detail.placement, |(now, _)| now.detail.placement)
+        let placement = |before: &Instance, report| {
+            let found = after(before, report).unwrap();
+            found.map_or(before.detail.placement, |(now, _)| now.detail.placement)
         };
-        let seen = instance(status);
-        let is_trying = status == Status::Provisioning;
-        let expected = Some(xid(if is_trying { 99 } else { 5 }));
-        assert_eq!(placement(&seen, &rejected), expected, "{status}");
-        assert_eq!(then(status, &full) == Then::Elsewhere, is_trying, "{status}");
-        // What asked for this very cluster stays, and is tried again.
-        let pinned = Instance { pinned_to: seen.cluster_id, ..seen };
+        let before = instance(status);
+        let is_provisioning = status == Status::Provisioning;
+        let expected = Some(xid(if is_provisioning { 99 } else { 5 }));
+        assert_eq!(placement(&before, &rejected), expected, "{status}");
+        assert_eq!(then(status, &full) == Outcome::Reschedule, is_provisioning, "{status}");
+        // An instance pinned to the cluster stays and is retried.
+        let pinned = Instance { pinned_to: before.cluster_id, ..before };
         assert_eq!(placement(&pinned, &full), expected, "{status}");
-        assert_ne!(after(&pinned, &full).unwrap().map(|(_, then)| then), Some(Then::Elsewhere));
+        assert_ne!(after(&pinned, &full).unwrap().map(|(_, then)| then), Some(Outcome::Reschedule));
     }
 }
 
 #[test]
-fn versions_and_upgrades_are_noted_whatever_is_said() {
+fn versions_and_upgrades_are_recorded_for_every_state() {
     let actual =
         Versions { operator: "op-2".into(), service: "3.9".into(), protocol: String::new() };
     for (status, reason, upgrading) in [
@@ -202,14 +203,15 @@ fn versions_and_upgrades_are_noted_whatever_is_said() {
         ("True", "", None),
         ("Unknown", "", None),
     ] {
-        let mut seen = instance(Status::Ready);
-        seen.detail.actual.protocol = "3.8".into();
-        let report = Report { actual: actual.clone(), ..says(status, reason, "") };
-        let (now, _) = after(&seen, &report).unwrap().unwrap();
+        let mut before = instance(Status::Ready);
+        before.detail.actual.protocol = "3.8".into();
+        let report = Report { actual: actual.clone(), ..reported(status, reason, "") };
+        let (now, _) = after(&before, &report).unwrap().unwrap();
         let expected = Versions { protocol: "3.8".into(), ..actual.clone() };
         assert_eq!(now.detail.actual, expected, "{reason}");
         assert_eq!(now.detail.upgrading, upgrading.into_iter().collect::<Vec<_>>(), "{reason}");
-        let (done, _) = after(&now, &says("True", "", "")).unwrap().unwrap_or((now, Then::Stay));
+        let (done, _) =
+            after(&now, &reported("True", "", "")).unwrap().unwrap_or((now, Outcome::Stay));
         assert!(done.detail.upgrading.is_empty(), "{reason}");
     }
 }

@@ -1,4 +1,4 @@
-//! Rules for clouds, regions and their limits.
+//! Validation of clouds, regions and their limits.
 
 use super::super::{Cloud, Kind, Region, RegionLimit};
 use super::{at_least_one, each, one_default, type_ids, unique};
@@ -25,8 +25,8 @@ fn region(kind: &Kind, region: &Region) -> Result<(), Invalid> {
     name::line("display_name", &region.display_name, 128)?;
     for (id, limit) in &region.types {
         let field = format!("types.{id}");
-        if kind.type_of(id).is_none() {
-            let detail = format!("no such instance type; the kind has {}", type_ids(kind));
+        if kind.instance_type(id).is_none() {
+            let detail = format!("unknown instance type; expected one of {}", type_ids(kind));
             return Err(Invalid::new(field, detail));
         }
         slack(limit).map_err(|e| e.within(&field))?;
@@ -37,7 +37,7 @@ fn region(kind: &Kind, region: &Region) -> Result<(), Invalid> {
 fn slack(limit: &RegionLimit) -> Result<(), Invalid> {
     match (limit.limit, limit.slack) {
         (Some(most), Some(slack)) if slack > most => {
-            Err(Invalid::new("slack", format!("must be at most the limit, {most}")))
+            Err(Invalid::new("slack", format!("must not exceed the limit of {most}")))
         }
         _ => Ok(()),
     }

@@ -1,10 +1,10 @@
-//! A day of a region, minute by minute: demand comes and goes, and clusters take their time.
+//! A simulated day of a region, minute by minute, with changing demand and slow provisioning.
 
 use std::collections::BTreeMap;
 
 use super::*;
 
-/// Repeatable randomness (SplitMix64).
+/// Deterministic random numbers (SplitMix64).
 struct Dice(u64);
 
 impl Dice {
@@ -17,7 +17,7 @@ impl Dice {
     }
 }
 
-/// Something that was asked for.
+/// A workload.
 struct Job {
     cpu: i64,
     since: Time,
@@ -28,14 +28,14 @@ struct Job {
 struct Region {
     pool: Pool,
     now: Time,
-    seen: Seen,
+    seen: Observed,
     jobs: Vec<Job>,
-    /// When a cluster that was asked for will be there, and for whom it was made.
+    /// When a new cluster becomes ready, and since when its cause was pending.
     due: BTreeMap<ClusterId, (Time, Time)>,
-    /// When one was made (true) or removed.
+    /// Scale-ups (true) and scale-downs.
     changes: Vec<(Time, bool)>,
-    made: u32,
-    dice: Dice,
+    created: u32,
+    rng: Dice,
 }
 
 const DAY: u64 = 24 * 60;
@@ -45,28 +45,28 @@ impl Region {
         Self {
             pool,
             now: NOON,
-            seen: Seen::default(),
+            seen: Observed::default(),
             jobs: Vec::new(),
             due: BTreeMap::new(),
             changes: Vec::new(),
-            made: 0,
-            dice: Dice(seed),
+            created: 0,
+            rng: Dice(seed),
         }
     }
 
-    /// One minute: what ends ends, what was wanted comes, who waits is placed, the pool decides.
-    fn minute(&mut self, wanted_cpu: i64, lifetime: u64) {
+    /// One minute: jobs end and start, clusters become ready, jobs are placed, the pool decides.
+    fn minute(&mut self, demanded_cpu: i64, lifetime: u64) {
         self.jobs.retain(|job| job.ends > self.now);
-        let mut asked: i64 = self.jobs.iter().map(|job| job.cpu).sum();
-        while asked < wanted_cpu {
-            let cpu = 1 + i64::try_from(self.dice.below(4)).unwrap();
-            let ends = self.now + minutes(lifetime / 2 + self.dice.below(lifetime));
+        let mut requested: i64 = self.jobs.iter().map(|job| job.cpu).sum();
+        while requested < demanded_cpu {
+            let cpu = 1 + i64::try_from(self.rng.below(4)).unwrap();
+            let ends = self.now + minutes(lifetime / 2 + self.rng.below(lifetime));
             self.jobs.push(Job { cpu, since: self.now, ends, on: None });
-            asked += cpu;
+            requested += cpu;
         }
         self.arrive();
         self.place();
-        self.look();
+        self.observe();
         self.decide();
         self.now = self.now + minutes(1);
     }
@@ -79,7 +79,7 @@ impl Region {
         }
     }
 
-    /// The first in line first; on the fullest cluster that has room, as placement does.
+    /// Places the oldest jobs first, on the fullest cluster that fits, as the scheduler does.
     fn place(&mut self) {
         self.jobs.sort_by_key(|job| job.since);
         for i in 0..self.jobs.len() {
@@ -87,14 +87,17 @@ impl Region {
                 continue;
             }
             let ready = self.seen.clusters.iter().filter(|cluster| cluster.is_ready());
-            let room = ready.map(|cluster| (8 - self.used(cluster.id), cluster.id));
-            let best = room.filter(|(free, _)| *free >= self.jobs[i].cpu).min();
+            let free = ready.map(|cluster| (8 - self.used(cluster.id), cluster.id));
+            let best = free.filter(|(free, _)| *free >= self.jobs[i].cpu).min();
             self.jobs[i].on = best.map(|(_, id)| id);
         }
-        // Who caused a cluster has its place as soon as it is there.
+        // The job that caused a cluster is placed as soon as the cluster is ready.
         for (id, (at, since)) in &self.due {
-            let waits = self.jobs.iter().any(|job| job.on.is_none() && job.since < *since);
-            assert!(*at > self.now || !waits, "{id} came, and who it was made for still waits");
+            let is_pending = self.jobs.iter().any(|job| job.on.is_none() && job.since < *since);
+            assert!(
+                *at > self.now || !is_pending,
+                "{id} is ready, but the job that caused it is pending"
+            );
         }
         self.due.retain(|_, (at, _)| *at > self.now);
     }
@@ -103,7 +106,7 @@ impl Region {
         self.jobs.iter().filter(|job| job.on == Some(id)).map(|job| job.cpu).sum()
     }
 
-    fn look(&mut self) {
+    fn observe(&mut self) {
         let used: Vec<i64> = self.seen.clusters.iter().map(|one| self.used(one.id)).collect();
         for (cluster, used) in self.seen.clusters.iter_mut().zip(used) {
             assert!(used <= 8, "{} is oversubscribed", cluster.name);
@@ -111,8 +114,8 @@ impl Region {
             let empty_since = cluster.empty_since.or(Some(self.now));
             cluster.empty_since = empty_since.filter(|_| used == 0 && cluster.is_ready());
         }
-        let waiting = self.jobs.iter().filter(|job| job.on.is_none());
-        self.seen.waiting = waiting.map(|job| waits(job.cpu, 1, job.since)).collect();
+        let jobs = self.jobs.iter().filter(|job| job.on.is_none());
+        self.seen.waiting = jobs.map(|job| pending(job.cpu, 1, job.since)).collect();
     }
 
     fn decide(&mut self) {
@@ -121,14 +124,14 @@ impl Region {
         match decision.action {
             Action::Stay => {}
             Action::Grow => {
-                self.made += 1;
-                let new = SeenCluster {
+                self.created += 1;
+                let new = ObservedCluster {
                     empty_since: None,
                     since: self.now,
-                    ..cluster(self.made, Status::Accepted, 0)
+                    ..cluster(self.created, Status::Accepted, 0)
                 };
                 let first = self.seen.waiting.iter().map(|one| one.since).min().unwrap_or(self.now);
-                let ready = self.now + minutes(2 + self.dice.below(5));
+                let ready = self.now + minutes(2 + self.rng.below(5));
                 self.due.insert(new.id, (ready, first));
                 self.seen.clusters.push(new);
                 self.changes.push((self.now, true));
@@ -141,7 +144,7 @@ impl Region {
         }
     }
 
-    fn turns(&self) -> usize {
+    fn reversals(&self) -> usize {
         self.changes.windows(2).filter(|pair| pair[0].1 != pair[1].1).count()
     }
 
@@ -153,7 +156,7 @@ impl Region {
     }
 }
 
-/// How much is wanted in that minute: nothing, up in the morning, down in the evening.
+/// Demand by minute: none at night, rising in the morning, falling in the evening.
 fn curve(minute: u64, peak: i64) -> i64 {
     let minute = i64::try_from(minute).unwrap();
     match minute {
@@ -176,50 +179,55 @@ fn a_day(pool: Pool, seed: u64) -> (Region, usize) {
 }
 
 #[test]
-fn a_region_grows_from_0_to_50_and_back_without_one_flap() {
+fn region_grows_from_0_to_50_and_back_without_flapping() {
     for seed in 1..=8 {
         let (region, most) = a_day(plain(), seed);
         assert_eq!(most, 50, "seed {seed}");
         assert_eq!(region.seen.clusters, [], "seed {seed}");
-        assert!(region.jobs.is_empty(), "seed {seed}: somebody still waits or runs");
-        assert_eq!(region.turns(), 1, "seed {seed}: demand turned once: {:?}", region.changes);
+        assert!(region.jobs.is_empty(), "seed {seed}: jobs are left");
+        assert_eq!(
+            region.reversals(),
+            1,
+            "seed {seed}: one reversal of demand: {:?}",
+            region.changes
+        );
         region.check_no_flap();
     }
 }
 
 #[test]
-fn with_slack_it_keeps_what_it_shall_and_does_not_flap_either() {
+fn region_with_slack_keeps_free_capacity_without_flapping() {
     for seed in 1..=8 {
         let pool = Pool { slack: cpus(10), largest: vec![cpus(4)], ..plain() };
         let (region, most) = a_day(pool, seed);
         assert_eq!(most, 50, "seed {seed}");
         let free = region.seen.free();
         assert!(cpus(10).fits(&free) && region.seen.clusters.len() == 2, "seed {seed}: {free}");
-        // Much may end at once in the morning, too: then one goes and comes back, long after.
-        assert!(region.turns() <= 3, "seed {seed}: {:?}", region.changes);
+        // Many jobs may end at once in the morning: a cluster is removed and added much later.
+        assert!(region.reversals() <= 3, "seed {seed}: {:?}", region.changes);
         region.check_no_flap();
     }
 }
 
 #[test]
-fn two_peaks_are_three_turns() {
+fn two_peaks_cause_three_reversals() {
     let mut region = Region::new(plain(), 7);
     for minute in 0..2 * DAY {
         region.minute(curve(minute % DAY, 420), 40);
     }
-    assert_eq!((region.turns(), region.seen.clusters.len()), (3, 0), "{:?}", region.changes);
+    assert_eq!((region.reversals(), region.seen.clusters.len()), (3, 0), "{:?}", region.changes);
     region.check_no_flap();
 }
 
 #[test]
-fn bursts_that_come_and_go_faster_than_the_cool_down_do_not_make_it_flap() {
+fn bursts_shorter_than_the_cool_down_cause_no_flapping() {
     for seed in 1..=8 {
         let pace = Pace { idle_for: minutes(1), ..Pace::default() };
         let mut region = Region::new(Pool { pace, ..plain() }, seed);
         for minute in 0..DAY {
             region.minute(if minute % 12 < 4 { 30 } else { 0 }, 3);
         }
-        assert!(region.turns() > 10, "seed {seed}: it follows: {:?}", region.changes);
+        assert!(region.reversals() > 10, "seed {seed}: it follows demand: {:?}", region.changes);
         region.check_no_flap();
     }
 }

@@ -1,4 +1,4 @@
-//! What is taken from a file, and what is refused with its line.
+//! Parsing of pool files, and errors with their lines.
 
 use super::*;
 use crate::cluster::Settings;
@@ -42,7 +42,7 @@ fn read(text: &str) -> Result<Vec<Pool>, String> {
 }
 
 #[test]
-fn everything_that_can_be_said() {
+fn all_settings_are_parsed() {
     let pools = read(FULL).unwrap();
     let [pool] = pools.as_slice() else { panic!("{pools:?}") };
     assert_eq!((pool.at_least, pool.at_most, pool.dry_run), (1, 20, true));
@@ -50,9 +50,9 @@ fn everything_that_can_be_said() {
     assert_eq!(pool.pace.cool_down, minutes(15));
     assert_eq!(pool.template.capacity.get("cpu"), crate::Quantity::whole(32));
     assert_eq!(pool.hosts[0].reserved, 1);
-    // The largest size of the type must always fit, as nothing else is said.
+    // By default the largest size of the type must always fit.
     let kafka = Catalog::built_in();
-    let sizes = &kafka.kind("kafka").unwrap().type_of("standard").unwrap().sizes;
+    let sizes = &kafka.kind("kafka").unwrap().instance_type("standard").unwrap().sizes;
     assert_eq!(pool.largest, [sizes.last().unwrap().resources.clone()]);
     assert_eq!(pool.hosts[0].room, sizes[0].resources);
     let selector = BTreeMap::from([("disk".to_owned(), "fast".to_owned())]);
@@ -61,7 +61,7 @@ fn everything_that_can_be_said() {
 }
 
 #[test]
-fn what_is_not_said_has_a_default() {
+fn omitted_settings_have_defaults() {
     let pools = read(SHORT).unwrap();
     let expected = Pool {
         name: "x".into(),
@@ -73,7 +73,7 @@ fn what_is_not_said_has_a_default() {
 }
 
 #[test]
-fn clusters_of_foreign_agents_are_counted_in_units() {
+fn clusters_of_third_party_agents_are_counted_in_units() {
     let text = FULL
         .replace(
             "      labels: {tier: small}\n",
@@ -89,7 +89,7 @@ fn clusters_of_foreign_agents_are_counted_in_units() {
 }
 
 #[test]
-fn what_a_provider_is_told_is_passed_on() {
+fn provider_settings_are_parsed() {
     let text = SHORT.replace(
         "  provider: local\n",
         "  provider: terraform\n      settings: {terraform: {module: small, variables: {n: 3}}}\n",
@@ -99,7 +99,7 @@ fn what_a_provider_is_told_is_passed_on() {
 }
 
 #[test]
-fn what_is_wrong_is_refused_with_its_line() {
+fn invalid_settings_are_refused_with_their_line() {
     for (from, to, expect) in [
         ("at_most: 3", "at_mots: 3", "f.yaml:8: pools.x: unknown field `at_mots`"),
         ("at_most: 3", "at_most: many", "f.yaml:8: pools.x.at_most: must be a whole number from 0"),
@@ -109,7 +109,7 @@ fn what_is_wrong_is_refused_with_its_line() {
             "at_least: 4\n    at_most: 3",
             "f.yaml:8: pools.x.at_least: must not be more than at_most, which is 3",
         ),
-        ("name: x", "name: X y", "f.yaml:2: pools.X y.name: 1 to 63 of a-z"),
+        ("name: x", "name: X y", "f.yaml:2: pools.X y.name: must have 1 to 63 of a-z"),
         ("capacity: {cpu: 4}", "capacity: {}", "f.yaml:7: pools.x.cluster.capacity: name at least"),
         (
             "provider: local",
@@ -120,7 +120,7 @@ fn what_is_wrong_is_refused_with_its_line() {
         (
             "at_most: 3",
             "at_most: 3\n    slack: {cpu: 13}",
-            "f.yaml:9: pools.x.slack: at_most clusters together have 1 cpu less than that",
+            "f.yaml:9: pools.x.slack: exceeds the capacity of `at_most` clusters by 1 cpu",
         ),
         (
             "at_most: 3",
@@ -130,12 +130,12 @@ fn what_is_wrong_is_refused_with_its_line() {
         (
             "at_most: 3",
             "at_most: 3\n    cool_down_seconds: 604801",
-            "f.yaml:9: pools.x.cool_down_seconds: at most 604800, a week",
+            "f.yaml:9: pools.x.cool_down_seconds: must be at most 604800 (a week)",
         ),
         (
             "at_most: 3",
             "at_most: 3\n    hosts: [{kind: goat, type: x}]",
-            "f.yaml:9: pools.x.hosts[0].kind: there is no such kind",
+            "f.yaml:9: pools.x.hosts[0].kind: unknown kind",
         ),
         (
             "at_most: 3",
@@ -145,7 +145,7 @@ fn what_is_wrong_is_refused_with_its_line() {
         (
             "at_most: 3\n",
             "at_most: 3\n  - name: x\n    cloud_provider: a\n    region: b\n    cluster: {provider: local, capacity: {cpu: 1}}\n    at_most: 1\n",
-            "f.yaml:9: pools.x.name: is there twice",
+            "f.yaml:9: pools.x.name: must be unique",
         ),
     ] {
         let refused = read(&SHORT.replace(from, to)).unwrap_err();
@@ -154,11 +154,13 @@ fn what_is_wrong_is_refused_with_its_line() {
 }
 
 #[test]
-fn the_example_is_right() {
+fn example_file_is_valid() {
     let pools = read(include_str!("../../../../../examples/scaling/scaling.yaml")).unwrap();
     let names: Vec<&str> = pools.iter().map(|pool| pool.name.as_str()).collect();
     assert_eq!(names, ["batch", "services", "cloud"]);
     assert!(pools[1].dry_run && pools[1].hosts[0].reserved == 1);
-    let made = pools[2].template.cluster("cloud-1".into());
-    assert!(matches!(made.settings, Settings::Terraform(of) if of.module == "small"));
+    let created = pools[2].template.cluster("cloud-1".into());
+    assert!(
+        matches!(created.settings, Settings::Terraform(terraform) if terraform.module == "small")
+    );
 }

@@ -1,4 +1,4 @@
-//! The few filters and tests that expressions have. None gives more than is put in, or only up to a limit.
+//! The filters and tests of expressions. The size of every result is bounded.
 
 use minijinja::value::ValueKind;
 use minijinja::{Environment, Error, ErrorKind, Value};
@@ -14,26 +14,26 @@ pub(super) const FILTERS: &[&str] = &[
 /// All tests.
 pub(super) const TESTS: &[&str] = &["defined", "undefined", "none", "string", "number"];
 
-pub(super) fn add(language: &mut Environment<'static>) {
-    language.add_filter("default", default);
-    language.add_filter("first", |value: Value| nth(&value, End::First));
-    language.add_filter("last", |value: Value| nth(&value, End::Last));
-    language.add_filter("float", float);
-    language.add_filter("int", int);
-    language.add_filter("join", join);
-    language.add_filter("length", length);
-    language.add_filter("lower", |text: String| bounded(text.to_lowercase()));
-    language.add_filter("upper", |text: String| bounded(text.to_uppercase()));
-    language.add_filter("trim", |text: String| text.trim().to_owned());
-    language.add_filter("replace", replace);
-    language.add_filter("string", |value: Value| text_of(&value));
-    language.add_filter("tojson", |value: Value| json(&value));
-    language.add_filter("times", times);
-    language.add_test("defined", |value: Value| !value.is_undefined());
-    language.add_test("undefined", |value: Value| value.is_undefined());
-    language.add_test("none", |value: Value| value.is_none());
-    language.add_test("string", |value: Value| value.kind() == ValueKind::String);
-    language.add_test("number", |value: Value| value.kind() == ValueKind::Number);
+pub(super) fn add(engine: &mut Environment<'static>) {
+    engine.add_filter("default", default);
+    engine.add_filter("first", |value: Value| nth(&value, End::First));
+    engine.add_filter("last", |value: Value| nth(&value, End::Last));
+    engine.add_filter("float", float);
+    engine.add_filter("int", int);
+    engine.add_filter("join", join);
+    engine.add_filter("length", length);
+    engine.add_filter("lower", |text: String| bounded(text.to_lowercase()));
+    engine.add_filter("upper", |text: String| bounded(text.to_uppercase()));
+    engine.add_filter("trim", |text: String| text.trim().to_owned());
+    engine.add_filter("replace", replace);
+    engine.add_filter("string", |value: Value| to_text(&value));
+    engine.add_filter("tojson", |value: Value| json(&value));
+    engine.add_filter("times", times);
+    engine.add_test("defined", |value: Value| !value.is_undefined());
+    engine.add_test("undefined", |value: Value| value.is_undefined());
+    engine.add_test("none", |value: Value| value.is_none());
+    engine.add_test("string", |value: Value| value.kind() == ValueKind::String);
+    engine.add_test("number", |value: Value| value.kind() == ValueKind::Number);
 }
 
 fn wrong(detail: impl Into<String>) -> Error {
@@ -44,7 +44,7 @@ fn bounded(text: String) -> Result<String, Error> {
     if text.len() <= MAX_TEXT {
         return Ok(text);
     }
-    Err(wrong(format!("a text has at most {} KiB", MAX_TEXT >> 10)))
+    Err(wrong(format!("a string may have at most {} KiB", MAX_TEXT >> 10)))
 }
 
 fn json(value: &Value) -> Result<String, Error> {
@@ -54,7 +54,7 @@ fn json(value: &Value) -> Result<String, Error> {
     bounded(serde_json::to_string(value).map_err(|error| wrong(error.to_string()))?)
 }
 
-fn text_of(value: &Value) -> Result<String, Error> {
+fn to_text(value: &Value) -> Result<String, Error> {
     match value.as_str() {
         Some(text) => bounded(text.to_owned()),
         None => json(value),
@@ -78,11 +78,11 @@ fn nth(value: &Value, end: End) -> Result<Value, Error> {
         (None, End::First) => value.try_iter()?.next(),
         (None, End::Last) => value.try_iter()?.last(),
     };
-    found.ok_or_else(|| wrong("it is empty"))
+    found.ok_or_else(|| wrong("the value is empty"))
 }
 
 fn length(value: &Value) -> Result<usize, Error> {
-    value.len().ok_or_else(|| wrong("only texts, lists and maps have a length"))
+    value.len().ok_or_else(|| wrong("only strings, lists and maps have a length"))
 }
 
 fn float(value: &Value) -> Result<f64, Error> {
@@ -90,7 +90,9 @@ fn float(value: &Value) -> Result<f64, Error> {
         Some(text) => text.trim().parse().ok(),
         None => f64::try_from(value.clone()).ok(),
     };
-    number.filter(|number| number.is_finite()).ok_or_else(|| wrong(format!("{value} is no number")))
+    number
+        .filter(|number| number.is_finite())
+        .ok_or_else(|| wrong(format!("{value} is not a number")))
 }
 
 fn int(value: &Value) -> Result<i64, Error> {
@@ -102,7 +104,7 @@ fn int(value: &Value) -> Result<i64, Error> {
     }
     let number = float(value)?.trunc();
     let fits = (-9_007_199_254_740_992.0..=9_007_199_254_740_992.0).contains(&number);
-    #[expect(clippy::cast_possible_truncation, reason = "it was checked that it fits")]
+    #[expect(clippy::cast_possible_truncation, reason = "the range was checked")]
     if fits { Ok(number as i64) } else { Err(wrong(format!("{value} is too large"))) }
 }
 
@@ -113,16 +115,16 @@ fn join(value: &Value, between: Option<String>) -> Result<String, Error> {
         if i > 0 {
             out.push_str(&between);
         }
-        out = bounded(out + &text_of(&item)?)?;
+        out = bounded(out + &to_text(&item)?)?;
     }
     Ok(out)
 }
 
 fn replace(text: &str, from: &str, to: &str) -> Result<String, Error> {
     let matches = if from.is_empty() { text.len() + 1 } else { text.matches(from).count() };
-    // Looked at before anything is made.
+    // Checked before allocating the result.
     if text.len().saturating_add(matches.saturating_mul(to.len())) > 2 * MAX_TEXT {
-        return Err(wrong(format!("a text has at most {} KiB", MAX_TEXT >> 10)));
+        return Err(wrong(format!("a string may have at most {} KiB", MAX_TEXT >> 10)));
     }
     bounded(text.replace(from, to))
 }

@@ -1,49 +1,48 @@
-//! Steps in an order in which they can be done.
+//! Orders the steps of a plan.
 
 use super::decide::Decision;
-use super::{Act, Existing, Step, Wanted};
+use super::{Act, Desired, Existing, Step};
 use crate::template::{Executor, graph};
 
-/// The steps for all nodes, and for all that exists and shall not.
+/// The steps for all nodes, and for existing resources that are no longer desired.
 ///
-/// What is made waits for what it needs. What is destroyed waits for whatever needed it, be that
-/// destroyed too or changed so that it does without. What is replaced is destroyed for a moment, so it
-/// waits for what needed it and is destroyed for good.
+/// A create or update waits for its dependencies. A destroy waits for all former dependents,
+/// whether they are destroyed too or updated to do without. A replace destroys the resource
+/// temporarily, so it waits for former dependents that are destroyed for good.
 pub(super) fn steps(
-    wanted: &Wanted,
+    desired: &Desired,
     decisions: &[Decision],
-    exists: &[Existing],
-    why_over: &str,
+    existing: &[Existing],
+    destroy_reason: &str,
 ) -> Vec<Step> {
-    let is_over =
-        |one: &&Existing| !one.is_gone() && !wanted.places.contains_key(one.name.as_str());
-    let mut over: Vec<&Existing> = exists.iter().filter(is_over).collect();
-    over.sort_unstable_by_key(|one| &one.name);
-    let after = edges(wanted, decisions, exists, &over);
-    let own = wanted.nodes.iter().map(|node| (&node.name, node.executor));
-    let all: Vec<_> = own.chain(over.iter().map(|one| (&one.name, one.executor))).collect();
+    let is_obsolete =
+        |one: &&Existing| !one.is_destroyed() && !desired.positions.contains_key(one.name.as_str());
+    let mut obsolete: Vec<&Existing> = existing.iter().filter(is_obsolete).collect();
+    obsolete.sort_unstable_by_key(|one| &one.name);
+    let after = edges(desired, decisions, existing, &obsolete);
+    let own = desired.nodes.iter().map(|node| (&node.name, node.executor));
+    let all: Vec<_> = own.chain(obsolete.iter().map(|one| (&one.name, one.executor))).collect();
     let (sorted, ranks) = ranks(&all);
-    let mut is_done = vec![false; all.len()];
+    let mut is_planned = vec![false; all.len()];
     let mut steps = Vec::with_capacity(all.len());
     for i in graph::complete_order(&after) {
-        let before = after[i].iter().filter(|&&other| is_done[other]);
+        let before = after[i].iter().filter(|&&other| is_planned[other]);
         let mut before: Vec<usize> = before.map(|&other| ranks[other]).collect();
         before.sort_unstable();
         before.dedup();
         let before = before.into_iter().map(|rank| all[sorted[rank]].0.clone()).collect();
         let (act, reason) = match decisions.get(i) {
             Some((act, reason)) => (*act, reason.clone()),
-            None => (Act::Destroy, why_over.to_owned()),
+            None => (Act::Destroy, destroy_reason.to_owned()),
         };
         let (name, executor) = (all[i].0.clone(), all[i].1);
         steps.push(Step { name, executor, act, reason, after: before });
-        is_done[i] = true;
+        is_planned[i] = true;
     }
     steps
 }
 
-/// The places in the order of their names, and where in that order each is: numbers are sorted much
-/// faster than names.
+/// All steps sorted by name, and the rank of each: sorting ranks is much faster than sorting names.
 fn ranks(all: &[(&String, Executor)]) -> (Vec<usize>, Vec<usize>) {
     let mut sorted: Vec<usize> = (0..all.len()).collect();
     sorted.sort_unstable_by_key(|&i| all[i].0);
@@ -54,61 +53,66 @@ fn ranks(all: &[(&String, Executor)]) -> (Vec<usize>, Vec<usize>) {
     (sorted, ranks)
 }
 
-/// What each step waits for; nodes come first, then what is destroyed.
+/// The dependencies of each step; nodes come first, then obsolete resources.
 fn edges(
-    wanted: &Wanted,
+    desired: &Desired,
     decisions: &[Decision],
-    exists: &[Existing],
-    over: &[&Existing],
+    existing: &[Existing],
+    obsolete: &[&Existing],
 ) -> Vec<Vec<usize>> {
-    let count = wanted.nodes.len();
-    let mut after = wanted.after.clone();
-    after.resize(count + over.len(), Vec::new());
+    let count = desired.nodes.len();
+    let mut after = desired.after.clone();
+    after.resize(count + obsolete.len(), Vec::new());
     let is_replaced = |i: usize| decisions.get(i).is_some_and(|(act, _)| *act == Act::Replace);
-    let is_destroyed = |i: usize| i >= count;
-    if over.is_empty() && !(0..count).any(is_replaced) {
+    let is_obsolete = |i: usize| i >= count;
+    if obsolete.is_empty() && !(0..count).any(is_replaced) {
         return after;
     }
-    let needs = needs(wanted, exists, over);
-    for &(needed, needing) in &needs {
-        if is_destroyed(needing) && (is_destroyed(needed) || is_replaced(needed)) {
-            after[needed].push(needing);
+    let dependencies = dependencies(desired, existing, obsolete);
+    for &(dependency, dependent) in &dependencies {
+        if is_obsolete(dependent) && (is_obsolete(dependency) || is_replaced(dependency)) {
+            after[dependency].push(dependent);
         }
     }
-    let early = before_replaced(&after, count);
-    for &(needed, needing) in &needs {
-        // What must be gone before a replaced one is made can't wait for what comes after that.
-        if is_destroyed(needed) && !is_destroyed(needing) && !early[needed] {
-            after[needed].push(needing);
+    let is_early = destroyed_before_replace(&after, count);
+    for &(dependency, dependent) in &dependencies {
+        // A resource that must be destroyed before a replace can't wait for steps after that
+        // replace.
+        if is_obsolete(dependency) && !is_obsolete(dependent) && !is_early[dependency] {
+            after[dependency].push(dependent);
         }
     }
     after
 }
 
-/// What needed what, among what exists: (needed, needing).
-fn needs(wanted: &Wanted, exists: &[Existing], over: &[&Existing]) -> Vec<(usize, usize)> {
-    let count = wanted.nodes.len();
-    let mut places = wanted.places.clone();
-    places.extend(over.iter().enumerate().map(|(i, one)| (one.name.as_str(), count + i)));
-    let place = |name: &String| places.get(name.as_str()).copied();
-    let there = exists.iter().filter(|one| !one.is_gone());
-    there
-        .filter_map(|one| Some((place(&one.name)?, &one.after)))
-        .flat_map(|(needing, after)| {
-            after.iter().filter_map(place).map(move |needed| (needed, needing))
+/// The dependencies among existing resources, as (dependency, dependent).
+fn dependencies(
+    desired: &Desired,
+    existing: &[Existing],
+    obsolete: &[&Existing],
+) -> Vec<(usize, usize)> {
+    let count = desired.nodes.len();
+    let mut positions = desired.positions.clone();
+    positions.extend(obsolete.iter().enumerate().map(|(i, one)| (one.name.as_str(), count + i)));
+    let position = |name: &String| positions.get(name.as_str()).copied();
+    let current = existing.iter().filter(|one| !one.is_destroyed());
+    current
+        .filter_map(|one| Some((position(&one.name)?, &one.after)))
+        .flat_map(|(dependent, after)| {
+            after.iter().filter_map(position).map(move |dependency| (dependency, dependent))
         })
         .collect()
 }
 
-/// What is destroyed before something that is replaced.
-fn before_replaced(after: &[Vec<usize>], nodes: usize) -> Vec<bool> {
-    let mut early = vec![false; after.len()];
+/// Marks the resources that are destroyed before a replace.
+fn destroyed_before_replace(after: &[Vec<usize>], nodes: usize) -> Vec<bool> {
+    let mut is_early = vec![false; after.len()];
     let mut rest: Vec<usize> = after[..nodes].iter().flatten().copied().collect();
     rest.retain(|&other| other >= nodes);
     while let Some(i) = rest.pop() {
-        if !std::mem::replace(&mut early[i], true) {
+        if !std::mem::replace(&mut is_early[i], true) {
             rest.extend(after[i].iter().copied());
         }
     }
-    early
+    is_early
 }

@@ -1,15 +1,15 @@
-//! From templates and parameters to nodes.
+//! Expansion of templates and parameters to nodes.
 
 use super::*;
 
-/// A resource that is told nothing special.
-fn one(name: &str, more: &str) -> String {
+/// A minimal resource.
+fn resource(name: &str, more: &str) -> String {
     format!("  - {{name: {name}, executor: command, with: {{url: x}}{more}}}\n")
 }
 
 fn template(name: &str, text: &str) -> Template {
     let text = format!("name: {name}\nversion: '1'\n{text}");
-    parse("t.yaml", &text).unwrap_or_else(|refused| panic!("{refused}\n{text}"))
+    parse("t.yaml", &text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
 fn expand_all(templates: &[&Template], given: Value) -> Result<Expanded, Invalid> {
@@ -18,7 +18,7 @@ fn expand_all(templates: &[&Template], given: Value) -> Result<Expanded, Invalid
     expand(&sources, &map(given))
 }
 
-/// The nodes and what each comes after.
+/// The nodes and their dependencies.
 fn shape(expanded: &Expanded) -> Vec<(&str, Vec<&str>)> {
     expanded
         .nodes
@@ -28,22 +28,22 @@ fn shape(expanded: &Expanded) -> Vec<(&str, Vec<&str>)> {
 }
 
 #[track_caller]
-fn refused(templates: &[&Template], given: Value, expect: &str) {
+fn rejects(templates: &[&Template], given: Value, expect: &str) {
     let error = expand_all(templates, given).expect_err(expect).to_string();
     assert!(error.contains(expect), "expected: {expect}\nfound:    {error}");
 }
 
 #[test]
-fn what_is_said_and_what_is_used_come_first() {
+fn explicit_and_implicit_dependencies_come_first() {
     let text = [
         "groups:\n  - {name: all, resources: [low, c]}\n  - {name: low, resources: [a, b]}\n",
         "resources:\n",
-        &one("top", ", depends_on: [all]"),
+        &resource("top", ", depends_on: [all]"),
         "  - {name: user, executor: command, with: {url: 'http://{{ a_b.host }}/{{ b.x }}'}}\n",
-        &one("a", ""),
-        &one("b", ", depends_on: [a]"),
-        &one("c", ", status: {http: 'http://{{ c.host }}/{{ a.x }}'}"),
-        &one("a-b", ", depends_on: [low, a, a, low]"),
+        &resource("a", ""),
+        &resource("b", ", depends_on: [a]"),
+        &resource("c", ", status: {http: 'http://{{ c.host }}/{{ a.x }}'}"),
+        &resource("a-b", ", depends_on: [low, a, a, low]"),
     ]
     .concat();
     let expanded = expanded(&template("t", &text), json!({}));
@@ -62,11 +62,11 @@ fn what_is_said_and_what_is_used_come_first() {
 }
 
 #[test]
-fn actions_come_after_what_they_name_or_after_everything() {
+fn actions_run_after_named_or_all_resources() {
     let text = format!(
         "resources:\n{}{}groups: [{{name: g, resources: [a]}}]\nactions:\n{}{}{}",
-        one("a", ""),
-        one("b", ""),
+        resource("a", ""),
+        resource("b", ""),
         "  - {name: first, after: [g], app: {url: x}}\n",
         "  - {name: last, secret: {path: s, generate: {p: {}}}}\n",
         "  - {name: paper, after: [last], certificate: {path: c, role: r, common_name: x, \
@@ -77,19 +77,19 @@ fn actions_come_after_what_they_name_or_after_everything() {
     assert_eq!(after, [("a", 0), ("b", 0), ("first", 1), ("last", 2), ("paper", 1)]);
     let paper = expanded.nodes.last().unwrap();
     assert!(paper.is_action && paper.executor == Executor::VaultSecret);
-    let told =
+    let configuration =
         json!({"path": "c", "mount": "kv", "certificate": {"role": "r", "common_name": "x"}});
-    assert_eq!(Value::Object(paper.with.clone()), told);
+    assert_eq!(Value::Object(paper.with.clone()), configuration);
 }
 
 #[test]
-fn what_is_counted_has_numbers() {
+fn count_expands_to_indexed_names() {
     let text = |count: &str| {
         format!(
             "parameters: {{n: {{type: integer, default: 2}}, on: {{type: boolean, default: true}}}}\n\
              resources:\n{}{}",
-            one("a", &format!(", count: {count}")),
-            one("b", ", depends_on: [a]")
+            resource("a", &format!(", count: {count}")),
+            resource("b", ", depends_on: [a]")
         )
     };
     let names = |count: &str, given: Value| -> Vec<String> {
@@ -109,61 +109,61 @@ fn what_is_counted_has_numbers() {
     assert_eq!((eleven[2].as_str(), eleven[10].as_str()), ("a-2", "a-10"));
 
     let counted = template("t", &text("'{{ n }}'"));
-    let path = "resources.a.count: must be a whole number from 0 to 1000, and is ";
-    refused(&[&counted], json!({"n": -1}), &format!("{path}-1"));
-    refused(&[&counted], json!({"n": 1001}), &format!("{path}1001"));
-    refused(&[&template("t", &text("'{{ on }}'"))], json!({}), &format!("{path}true"));
-    refused(&[&template("t", &text("'{{ n / 2 }}'"))], json!({}), &format!("{path}1.0"));
-    refused(&[&template("t", &text("'{{ n }}{{ n }}'"))], json!({}), &format!("{path}\"22\""));
+    let path = "resources.a.count: must be a whole number from 0 to 1000, got ";
+    rejects(&[&counted], json!({"n": -1}), &format!("{path}-1"));
+    rejects(&[&counted], json!({"n": 1001}), &format!("{path}1001"));
+    rejects(&[&template("t", &text("'{{ on }}'"))], json!({}), &format!("{path}true"));
+    rejects(&[&template("t", &text("'{{ n / 2 }}'"))], json!({}), &format!("{path}1.0"));
+    rejects(&[&template("t", &text("'{{ n }}{{ n }}'"))], json!({}), &format!("{path}\"22\""));
 }
 
 #[test]
-fn what_is_counted_knows_its_number_and_is_told_apart() {
+fn count_expands_to_indexed_nodes() {
     let text =
         "resources:\n  - {name: a, executor: command, count: 2, with: {url: 'x{{ index }}'}}\n";
     let expanded = expanded(&template("t", text), json!({}));
-    let told: Vec<Value> = expanded
+    let urls: Vec<Value> = expanded
         .nodes
         .iter()
         .map(|node| fill(node, &Context::default()).unwrap()["url"].clone())
         .collect();
-    assert_eq!(told, [json!("x0"), json!("x1")]);
+    assert_eq!(urls, [json!("x0"), json!("x1")]);
     assert_ne!(expanded.nodes[0].print, expanded.nodes[1].print);
 }
 
 #[test]
-fn an_environment_is_bounded() {
+fn expansion_size_is_limited() {
     let counted = |resources: usize, more: &str| {
         let all: String = (0..resources)
-            .map(|i| one(&format!("r{i}"), &format!(", count: 1000{more}")))
+            .map(|i| resource(&format!("r{i}"), &format!(", count: 1000{more}")))
             .collect::<Vec<_>>()
             .concat();
         template("t", &format!("resources:\n{all}"))
     };
     assert_eq!(expanded(&counted(20, ""), json!({})).nodes.len(), 20_000);
-    refused(&[&counted(21, "")], json!({}), "they come to 21000 resources; at most 20000");
+    rejects(&[&counted(21, "")], json!({}), "they expand to 21000 resources; at most 20000");
     let text = format!(
         "resources:\n{}{}",
-        one("a", ", count: 1000"),
-        one("b", ", count: 201, depends_on: [a]")
+        resource("a", ", count: 1000"),
+        resource("b", ", count: 201, depends_on: [a]")
     );
-    refused(&[&template("t", &text)], json!({}), "more than 200000 dependencies");
-    // What is said once is kept a thousand times.
+    rejects(&[&template("t", &text)], json!({}), "more than 200000 dependencies");
+    // The configuration is stored once per instance.
     let long = "x".repeat(200 << 10);
     let text = format!(
         "resources:\n  - {{name: a, executor: command, count: 1000, with: {{url: 'http://x', \
          body: '{long}'}}}}\n"
     );
-    refused(&[&template("t", &text)], json!({}), "comes to more than 64 MiB; count fewer");
+    rejects(&[&template("t", &text)], json!({}), "exceeds 64 MiB; lower counts");
 }
 
 fn data() -> Template {
-    let resources = format!("{}{}", one("bus", ""), one("db", ", count: 2"));
+    let resources = format!("{}{}", resource("bus", ""), resource("db", ", count: 2"));
     template("data", &format!("resources:\n{resources}"))
 }
 
 #[test]
-fn one_template_uses_what_another_gives() {
+fn templates_reference_outputs_of_other_templates() {
     let web = template(
         "web",
         "needs: [bus, db]\nparameters: {n: {type: integer, default: 1}}\n\
@@ -191,46 +191,56 @@ fn one_template_uses_what_another_gives() {
     assert_eq!(shape(&both), expect);
     assert_eq!(both.nodes[3].template, "web@1");
     assert_eq!(both.entry_points, ["http://{{ web.host }}/"]);
-    let other_way = expand_all(&[&data, &web], json!({})).unwrap();
-    assert_eq!(sorted(&both), sorted(&other_way));
+    let reversed = expand_all(&[&data, &web], json!({})).unwrap();
+    assert_eq!(sorted(&both), sorted(&reversed));
     let host = json!({"host": "bus.local"});
     let outputs = ["bus", "db-0", "db-1"].map(|name| (name.to_owned(), map(host.clone())));
     let context = Context { outputs: outputs.into(), ..Context::default() };
-    let told = json!({"url": "http://bus.local", "env": {"DB": 2}});
-    assert_eq!(Value::Object(fill(&both.nodes[3], &context).unwrap()), told);
+    let configuration = json!({"url": "http://bus.local", "env": {"DB": 2}});
+    assert_eq!(Value::Object(fill(&both.nodes[3], &context).unwrap()), configuration);
 
-    refused(&[&web], json!({}), "templates[0]: web@1 needs bus of another template, and none has");
-    refused(&[&web, &web], json!({}), "templates[1]: web is there twice");
+    rejects(
+        &[&web],
+        json!({}),
+        "templates[0]: web@1 needs bus from another template, and none declares",
+    );
+    rejects(&[&web, &web], json!({}), "templates[1]: web is listed twice");
 }
 
 #[test]
-fn templates_must_not_clash() {
+fn clashing_templates_are_rejected() {
     let data = data();
-    let same = template("same", &format!("resources:\n{}", one("bus", "")));
-    refused(&[&data, &same], json!({}), "templates: bus is in data@1 and in same@1; a name");
-    let numbered = template("numbered", &format!("resources:\n{}", one("db-7", "")));
-    refused(
+    let same = template("same", &format!("resources:\n{}", resource("bus", "")));
+    rejects(
+        &[&data, &same],
+        json!({}),
+        "templates: bus is declared by data@1 and by same@1; names",
+    );
+    let numbered = template("numbered", &format!("resources:\n{}", resource("db-7", "")));
+    rejects(
         &[&numbered, &data],
         json!({}),
-        "db of data@1 is counted, so one of several may be called db-7, and numbered@1 has",
+        "db of data@1 has a count, and an instance of it could be named db-7, which numbered@1",
     );
     let parameter = template("p", "parameters: {bus: {type: string, default: x}}\n");
-    refused(&[&data, &parameter], json!({}), "bus is a resource in data@1 and a parameter in");
+    rejects(&[&data, &parameter], json!({}), "bus is a resource in data@1 and a parameter in");
 }
 
 #[test]
-fn cycles_through_several_templates_are_shown() {
-    let a = template("a", &format!("needs: [y]\nresources:\n{}", one("x", ", depends_on: [y]")));
-    let b = template("b", &format!("needs: [z]\nresources:\n{}", one("y", ", depends_on: [z]")));
+fn cycle_across_templates_is_rejected() {
+    let a =
+        template("a", &format!("needs: [y]\nresources:\n{}", resource("x", ", depends_on: [y]")));
+    let b =
+        template("b", &format!("needs: [z]\nresources:\n{}", resource("y", ", depends_on: [z]")));
     let c = template(
         "c",
         "needs: [x]\nresources:\n  - {name: z, executor: command, with: {url: '{{ x.host }}'}}\n",
     );
-    refused(&[&a, &b, &c], json!({}), "templates: they wait for each other: x → y → z → x");
+    rejects(&[&a, &b, &c], json!({}), "templates: dependency cycle: x → y → z → x");
 }
 
 #[test]
-fn parameters_have_values_of_their_types() {
+fn parameter_values_match_type_and_constraints() {
     let t = template(
         "t",
         "parameters:\n  text: {type: string, min_length: 2, max_length: 4}\n  \
@@ -250,8 +260,8 @@ fn parameters_have_values_of_their_types() {
     for (name, value, expect) in [
         ("text", json!("a"), "must have at least 2 characters"),
         ("text", json!("äöüßx"), "must have at most 4 characters"),
-        ("text", json!(12), "must be a text"),
-        ("text", json!(null), "must be a text"),
+        ("text", json!(12), "must be a string"),
+        ("text", json!(null), "must be a string"),
         ("whole", json!(0), "must be at least 1"),
         ("whole", json!(10), "must be at most 9"),
         ("whole", json!(1.5), "must be a whole number"),
@@ -265,7 +275,7 @@ fn parameters_have_values_of_their_types() {
         ("list", json!({}), "must be a list"),
         ("map", json!([]), "must be a map"),
         ("size", json!("medium"), "must be one of \"small\", \"large\""),
-        ("map", json!({"a": "x".repeat(70 << 10)}), "must have at most 64 KiB"),
+        ("map", json!({"a": "x".repeat(70 << 10)}), "must not exceed 64 KiB"),
     ] {
         let mut given = map(json!({"text": "ab"}));
         given.insert(name.to_owned(), value.clone());
@@ -275,30 +285,30 @@ fn parameters_have_values_of_their_types() {
 }
 
 #[test]
-fn all_that_is_wrong_with_parameters_is_said_at_once() {
+fn all_parameter_errors_are_reported_at_once() {
     let t = template("t", "parameters: {a: {type: string}, b: {type: integer}, c: {type: list}}\n");
     let error = expand_all(&[&t], json!({"b": "x", "c": [], "d\n": 1})).unwrap_err();
-    let fields: Vec<&str> = error.0.iter().map(|one| one.field.as_str()).collect();
+    let fields: Vec<&str> = error.0.iter().map(|error| error.field.as_str()).collect();
     assert_eq!(fields, ["parameters.a", "parameters.b", "parameters.d\\n"]);
-    assert_eq!(error.0[0].detail, "must be given: a text without a default");
-    assert_eq!(error.0[2].detail, "there is no such parameter; there are a, b, c");
+    assert_eq!(error.0[0].detail, "is required: a string without a default");
+    assert_eq!(error.0[2].detail, "unknown parameter; available: a, b, c");
 }
 
 #[test]
-fn a_parameter_of_several_templates_keeps_the_rules_of_all() {
+fn shared_parameter_satisfies_constraints_of_all_templates() {
     let strict = template("strict", "parameters: {a: {type: integer, maximum: 3}}\n");
     let loose = template("loose", "parameters: {a: {type: integer, default: 5}}\n");
     for order in [[&strict, &loose], [&loose, &strict]] {
-        refused(&order, json!({}), "parameters.a: must be at most 3");
+        rejects(&order, json!({}), "parameters.a: must be at most 3");
         let values = expand_all(&order, json!({"a": 2})).unwrap().parameters;
         assert_eq!(values, map(json!({"a": 2})));
     }
     let text = template("text", "parameters: {a: {type: string}}\n");
-    refused(&[&text, &loose], json!({}), "parameters.a: must be a text");
+    rejects(&[&text, &loose], json!({}), "parameters.a: must be a string");
 }
 
 #[test]
-fn the_design_s_own_example_is_expanded_and_planned() {
+fn design_example_is_expanded_and_planned() {
     let shop = parse("web-shop.yaml", DESIGN).unwrap();
     let expanded = expanded(&shop, json!({}));
     let expect = [
@@ -315,7 +325,7 @@ fn the_design_s_own_example_is_expanded_and_planned() {
     let plan = plan(&expanded.nodes, &Context::default(), &[]);
     assert!(plan.steps.iter().all(|step| step.act == Act::Create));
     let shop = [&shop];
-    refused(&shop, json!({"replicas": 10}), "parameters.replicas: must be at most 9");
-    refused(&shop, json!({"replicas": 0}), "parameters.replicas: must be at least 1");
-    refused(&shop, json!({"replica": 1}), "parameters.replica: there is no such parameter");
+    rejects(&shop, json!({"replicas": 10}), "parameters.replicas: must be at most 9");
+    rejects(&shop, json!({"replicas": 0}), "parameters.replicas: must be at least 1");
+    rejects(&shop, json!({"replica": 1}), "parameters.replica: unknown parameter");
 }

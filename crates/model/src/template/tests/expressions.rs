@@ -1,4 +1,4 @@
-//! What expressions can do, and what they can't.
+//! Evaluation and sandboxing of expressions.
 
 use proptest::prelude::*;
 
@@ -22,7 +22,7 @@ fn render(text: &str) -> Result<Value, String> {
 }
 
 #[test]
-fn expressions_give_values() {
+fn expressions_evaluate_to_values() {
     for (text, expect) in [
         ("plain", json!("plain")),
         ("{{ replicas }}", json!(3)),
@@ -61,7 +61,7 @@ fn scope_value(name: &str) -> Value {
 }
 
 #[test]
-fn hostile_expressions_are_refused() {
+fn hostile_expressions_are_rejected() {
     let deep = format!("{{{{ {}1{} }}}}", "(".repeat(100), ")".repeat(100));
     let minus = format!("{{{{ {}1 }}}}", "-".repeat(1500));
     let sum = format!("{{{{ {}1 }}}}", "1+".repeat(1000));
@@ -92,11 +92,11 @@ fn hostile_expressions_are_refused() {
         ("{{ name.__init__.__globals__ }}", "undefined"),
         ("{{ ''['__class__']['__mro__'] }}", "undefined"),
         ("{{ env }}{{ config.items }}", "has no value"),
-        ("{{ name | center(1000000) }}", "there is no filter center; there are default"),
-        ("{{ name | attr('x') }}", "there is no filter attr"),
-        ("{{ name is divisibleby(2) }}", "there is no test divisibleby"),
-        ("{{ name is not sameas(2) }}", "there is no test sameas"),
-        ("{{ name | replace('', name) | replace('', name)", "{{ without its }}"),
+        ("{{ name | center(1000000) }}", "unknown filter center; expected one of default"),
+        ("{{ name | attr('x') }}", "unknown filter attr"),
+        ("{{ name is divisibleby(2) }}", "unknown test divisibleby"),
+        ("{{ name is not sameas(2) }}", "unknown test sameas"),
+        ("{{ name | replace('', name) | replace('', name)", "unclosed {{"),
         ("{% for x in range(9) %}{% endfor %}", "statements ({%) are not allowed"),
         ("{% include '/etc/passwd' %}", "statements ({%) are not allowed"),
         ("{% import 'a' as a %}", "statements ({%) are not allowed"),
@@ -106,10 +106,10 @@ fn hostile_expressions_are_refused() {
         ("{% debug %}", "statements ({%) are not allowed"),
         ("{{ [x for x in list] }}", "syntax error"),
         ("{# x #}", "comments ({#) are not allowed"),
-        ("{{- name -}}", "blanks can't be trimmed"),
+        ("{{- name -}}", "whitespace control"),
         ("{{ }}", "the expression is empty"),
-        ("{{ name", "{{ without its }}"),
-        ("{{ 'name }}", "{{ without its }}"),
+        ("{{ name", "unclosed {{"),
+        ("{{ 'name }}", "unclosed {{"),
         ("{{ name name }}", "syntax error"),
         ("{{ name.x.y }}", "undefined"),
         ("{{ name.x }}", "has no value"),
@@ -120,9 +120,9 @@ fn hostile_expressions_are_refused() {
         ("{{ 1 % 0 }}", ""),
         ("{{ 1e999 }}", ""),
         ("{{ 99999999999999999999999999999999999999999999 }}", ""),
-        (&deep, "nested deeper than 16"),
-        (&minus, "at most 256 words"),
-        (&sum, "at most 256 words"),
+        (&deep, "nested deeper than 16 levels"),
+        (&minus, "at most 256 tokens"),
+        (&sum, "at most 256 tokens"),
         (&long, "at most 2048 characters"),
         (&many, "at most 256 expressions"),
         (&huge, "at most 64 KiB"),
@@ -133,7 +133,7 @@ fn hostile_expressions_are_refused() {
 }
 
 #[test]
-fn texts_can_not_grow_without_bounds() {
+fn size_of_results_is_limited() {
     let kib: Scope = [("a".to_owned(), minijinja::Value::from("a".repeat(1024)))].into();
     for text in [
         format!("{{{{ a{} }}}}", " | replace('a', 'aaaaaaaa')".repeat(30)),
@@ -151,19 +151,19 @@ fn texts_can_not_grow_without_bounds() {
 }
 
 #[test]
-fn no_name_of_the_language_is_known() {
+fn jinja_globals_are_unknown() {
     for name in ["range", "dict", "debug", "namespace", "lipsum", "cycler", "joiner", "self"] {
         let text = format!("{{{{ {name} }}}}");
         let resource = format!("  - {{name: a, executor: command, with: {{url: '{text}'}}}}\n");
         let text = format!("name: t\nversion: '1'\nresources:\n{resource}");
-        let refused = parse("t.yaml", &text).unwrap_err().to_string();
-        assert!(refused.contains(&format!("no parameter or resource {name}")), "{refused}");
+        let error = parse("t.yaml", &text).unwrap_err().to_string();
+        assert!(error.contains(&format!("unknown parameter or resource {name}")), "{error}");
     }
 }
 
 proptest! {
     #[test]
-    fn no_text_panics(text in "([{}%#|(){}\\[\\]'\"a-z0-9 .,+*/~<>=!:\\\\é-]|\\{\\{ | \\}\\}| is | not | if | else |name|list|\\|join|\\|int|\\|length){0,40}") {
+    fn no_input_panics(text in "([{}%#|(){}\\[\\]'\"a-z0-9 .,+*/~<>=!:\\\\é-]|\\{\\{ | \\}\\}| is | not | if | else |name|list|\\|join|\\|int|\\|length){0,40}") {
         let _ = expression::names(&text);
         let _ = expression::render(&text, &scope());
         let wrapped = format!("{{{{ {text} }}}}");
@@ -172,22 +172,22 @@ proptest! {
         }
     }
 
-    /// Paths are followed without the compiler, and mean what they mean to it.
+    /// Paths are looked up without compilation, with the result of the compiler.
     #[test]
-    fn a_path_is_what_it_is_in_brackets(
+    fn path_lookup_equals_compiled_expression(
         path in "(name|list|bus|on|nobody|environment)(\\.(host|all|port|x|id|if|0)){0,3}",
     ) {
         let (short, long) = (format!("{{{{ {path} }}}}"), format!("{{{{ ({path}) }}}}"));
         prop_assert_eq!(expression::names(&short).ok(), expression::names(&long).ok());
-        let of = |text: &str| expression::render(text, &scope());
-        let words = |text: &str| {
-            of(text).map_err(|why| why.split("}}").last().unwrap_or_default().to_owned())
+        let render = |text: &str| {
+            expression::render(text, &scope())
+                .map_err(|error| error.split("}}").last().unwrap_or_default().to_owned())
         };
-        prop_assert_eq!(words(&short), words(&long));
+        prop_assert_eq!(render(&short), render(&long));
     }
 
     #[test]
-    fn plain_texts_are_themselves(text in "[^{]{0,40}") {
+    fn plain_text_is_unchanged(text in "[^{]{0,40}") {
         prop_assert_eq!(expression::render(&text, &Scope::new()), Ok(Value::String(text)));
     }
 }

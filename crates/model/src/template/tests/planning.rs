@@ -1,10 +1,10 @@
-//! What is planned, why, and in which order.
+//! Plans: steps, reasons and order.
 
-use super::made::Made;
+use super::simulator::Simulator;
 use super::*;
 use crate::resource::Status;
 
-/// The steps that do something: `create a`.
+/// The steps with a change: `create a`.
 fn acts(plan: &Plan) -> Vec<String> {
     let steps = plan.steps.iter().filter(|step| step.act != Act::Nothing);
     steps.map(|step| format!("{} {}", step.act, step.name)).collect()
@@ -19,59 +19,59 @@ fn after<'a>(plan: &'a Plan, name: &str) -> &'a [String] {
     &plan.steps.iter().find(|step| step.name == name).unwrap().after
 }
 
-fn wish(resources: &str) -> Expanded {
+fn desired(resources: &str) -> Expanded {
     expanded(&with_resources(resources), json!({}))
 }
 
-/// An environment that was made as wished.
-fn made(wish: &Expanded) -> Made {
-    let mut made = Made::default();
-    made.become_(wish);
-    made.is_as_wished(wish);
-    made
+/// A deployed environment.
+fn deployed(desired: &Expanded) -> Simulator {
+    let mut environment = Simulator::default();
+    environment.apply(desired);
+    environment.assert_converged(desired);
+    environment
 }
 
 #[test]
-fn a_shop_through_its_changes() {
+fn plans_contain_only_what_a_change_affects() {
     let shop = parse("t", WEB_SHOP).unwrap();
     let at = |given: Value| expanded(&shop, given);
-    let mut made = Made::default();
-    let order = made.become_(&at(json!({})));
+    let mut environment = Simulator::default();
+    let order = environment.apply(&at(json!({})));
     let names = ["network", "db-password", "bus", "settings", "web-0", "web-1", "migrate"];
     assert_eq!(order, names.map(|name| format!("create {name}")));
-    made.is_as_wished(&at(json!({})));
+    environment.assert_converged(&at(json!({})));
 
-    // Only what a change touches is done.
+    // A plan contains only the resources that a change affects.
     let three = at(json!({"replicas": 3}));
-    assert_eq!(acts(&made.plan(&three)), ["create web-2"]);
-    assert_eq!(made.become_(&three), ["create web-2"]);
+    assert_eq!(acts(&environment.plan(&three)), ["create web-2"]);
+    assert_eq!(environment.apply(&three), ["create web-2"]);
     let one = at(json!({"replicas": 1}));
-    let plan = made.plan(&one);
+    let plan = environment.plan(&one);
     assert_eq!(acts(&plan), ["destroy web-1", "destroy web-2"]);
-    assert_eq!(reason(&plan, "web-1").1, "it is in none of the templates any more");
-    made.become_(&one);
+    assert_eq!(reason(&plan, "web-1").1, "no longer in any template");
+    environment.apply(&one);
     let other = at(json!({"replicas": 1, "image": "nginx:2"}));
-    let plan = made.plan(&other);
+    let plan = environment.plan(&other);
     assert_eq!(acts(&plan), ["replace web-0"]);
-    assert_eq!(reason(&plan, "web-0").1, "image differs; that can't be changed in place");
-    assert_eq!(made.become_(&other), ["replace web-0", "create web-0"]);
+    assert_eq!(reason(&plan, "web-0").1, "image changed; forces replacement");
+    assert_eq!(environment.apply(&other), ["replace web-0", "create web-0"]);
 
-    // What others give may change; whether it has is seen when its turn comes.
+    // Outputs of others may change; whether they do is known when the step runs.
     let mut changed = shop.clone();
     changed.resources[0].with["variables"]["cidr"] = json!("10.2.0.0/16");
-    let wish = expanded(&changed, json!({"replicas": 1, "image": "nginx:2"}));
-    let plan = made.plan(&wish);
+    let desired = expanded(&changed, json!({"replicas": 1, "image": "nginx:2"}));
+    let plan = environment.plan(&desired);
     assert_eq!(acts(&plan), ["update network", "update settings"]);
-    assert_eq!(reason(&plan, "network").1, "variables differs");
-    assert_eq!(reason(&plan, "settings").1, "what network gives may change");
-    assert_eq!(made.become_(&wish), ["update network"]);
+    assert_eq!(reason(&plan, "network").1, "variables changed");
+    assert_eq!(reason(&plan, "settings").1, "outputs of network may change");
+    assert_eq!(environment.apply(&desired), ["update network"]);
     changed.resources[1].with["instance_type"] = json!("standard");
-    let wish = expanded(&changed, json!({"replicas": 1, "image": "nginx:2"}));
-    assert_eq!(acts(&made.plan(&wish)), ["replace bus", "update settings"]);
-    made.become_(&wish);
-    made.is_as_wished(&wish);
+    let desired = expanded(&changed, json!({"replicas": 1, "image": "nginx:2"}));
+    assert_eq!(acts(&environment.plan(&desired)), ["replace bus", "update settings"]);
+    environment.apply(&desired);
+    environment.assert_converged(&desired);
 
-    let end = plan_destruction(&made.exists());
+    let end = plan_destruction(&environment.existing());
     let mut backwards = acts(&end);
     backwards.reverse();
     let order = ["network", "bus", "db-password", "settings", "web-0", "migrate"];
@@ -83,61 +83,71 @@ fn a_shop_through_its_changes() {
     }
     assert_eq!(backwards[0], "destroy network");
     assert_eq!(after(&end, "bus"), ["settings", "web-0"]);
-    assert_eq!(reason(&end, "bus").1, "the environment shall not be there any more");
+    assert_eq!(reason(&end, "bus").1, "the environment is being destroyed");
 }
 
-/// What is made with `before` and shall be as in `now`.
+/// Asserts the planned step for `a` when the template changes from `before` to `now`.
 #[track_caller]
 fn change(before: &str, now: &str, expect: (Act, &str)) {
-    let made = made(&wish(before));
-    let plan = made.plan(&wish(now));
+    let environment = deployed(&desired(before));
+    let plan = environment.plan(&desired(now));
     assert_eq!(reason(&plan, "a"), expect, "{before} → {now}");
 }
 
 #[test]
-fn what_differs_decides() {
+fn changed_fields_determine_the_step() {
     let one = |executor: &str, with: &str| {
         format!("  - {{name: a, executor: {executor}, with: {{{with}}}}}\n")
     };
-    let not = "that can't be changed in place";
     for (executor, before, now, act, why) in [
-        ("command", "url: x", "url: x", Act::Nothing, "it is as it should be"),
-        ("command", "url: x", "url: y", Act::Update, "url differs"),
-        ("command", "url: x", "url: x, name: n", Act::Update, "name differs"),
-        ("command", "url: x, name: n", "url: x", Act::Update, "name differs"),
-        ("command", "url: x", "url: y, cpu: 1, ram: 1", Act::Update, "cpu, ram and url differ"),
+        ("command", "url: x", "url: x", Act::Nothing, "up to date"),
+        ("command", "url: x", "url: y", Act::Update, "url changed"),
+        ("command", "url: x", "url: x, name: n", Act::Update, "name changed"),
+        ("command", "url: x, name: n", "url: x", Act::Update, "name changed"),
+        ("command", "url: x", "url: y, cpu: 1, ram: 1", Act::Update, "cpu, ram and url changed"),
         (
             "command",
             "url: x",
             "url: '{{ \"x\" }}'",
             Act::Nothing,
-            "its expressions give the same as before",
+            "expressions evaluate to the applied values",
         ),
-        ("command", "url: x", "url: '{{ environment.name }}'", Act::Update, "url differs"),
-        ("terraform", "source: ./a", "source: ./b", Act::Update, "source differs"),
-        ("consul-kv", "prefix: a", "prefix: a, values: {b: c}", Act::Update, "values differs"),
-        ("consul-kv", "prefix: a", "prefix: b", Act::Replace, "prefix differs; {not}"),
-        ("vault-secret", "path: a", "path: a, values: {b: c}", Act::Update, "values differs"),
-        ("vault-secret", "path: a", "path: b, values: {b: c}", Act::Replace, "path differs; {not}"),
-        ("service", "kind: a", "kind: b, region: r", Act::Replace, "kind and region differ; {not}"),
-        ("deployment", "replicas: 1", "replicas: 2", Act::Update, "replicas differs"),
+        ("command", "url: x", "url: '{{ environment.name }}'", Act::Update, "url changed"),
+        ("terraform", "source: ./a", "source: ./b", Act::Update, "source changed"),
+        ("consul-kv", "prefix: a", "prefix: a, values: {b: c}", Act::Update, "values changed"),
+        ("consul-kv", "prefix: a", "prefix: b", Act::Replace, "prefix changed; forces replacement"),
+        ("vault-secret", "path: a", "path: a, values: {b: c}", Act::Update, "values changed"),
+        (
+            "vault-secret",
+            "path: a",
+            "path: b, values: {b: c}",
+            Act::Replace,
+            "path changed; forces replacement",
+        ),
+        (
+            "service",
+            "kind: a",
+            "kind: b, region: r",
+            Act::Replace,
+            "kind and region changed; forces replacement",
+        ),
+        ("deployment", "replicas: 1", "replicas: 2", Act::Update, "replicas changed"),
         (
             "deployment",
             "replicas: 1",
             "replicas: 2, image: x",
             Act::Replace,
-            "image differs; {not}",
+            "image changed; forces replacement",
         ),
     ] {
-        let why = why.replace("{not}", not);
-        change(&one(executor, before), &one(executor, now), (act, &why));
+        change(&one(executor, before), &one(executor, now), (act, why));
     }
-    let replaced = (Act::Replace, "its executor was command and is consul-kv");
+    let replaced = (Act::Replace, "executor changes from command to consul-kv");
     change(&one("command", "url: x"), &one("consul-kv", "prefix: x"), replaced);
 }
 
 #[test]
-fn the_files_of_a_module_count() {
+fn changed_module_files_cause_an_update() {
     let template = with_resources(
         "  - {name: a, executor: terraform, with: {source: ./a}}\n  - {name: b, executor: command, \
          with: {url: x}}\n",
@@ -145,141 +155,138 @@ fn the_files_of_a_module_count() {
     let at = |files_print: &str| {
         expand(&[Source { template: &template, files_print }], &Map::new()).unwrap()
     };
-    let plan = made(&at("1")).plan(&at("2"));
-    assert_eq!(reason(&plan, "a"), (Act::Update, "the files of its template differ"));
+    let plan = deployed(&at("1")).plan(&at("2"));
+    assert_eq!(reason(&plan, "a"), (Act::Update, "template files changed"));
     assert_eq!(reason(&plan, "b").0, Act::Nothing);
 }
 
 const CHAIN: &str = "  - {name: a, executor: command, with: {url: 'x'}}\n  \
-    - {name: b, executor: command, with: {url: '{{ a.told.url }}'}}\n  \
-    - {name: c, executor: deployment, with: {image: '{{ b.told.url }}'}}\n";
+    - {name: b, executor: command, with: {url: '{{ a.config.url }}'}}\n  \
+    - {name: c, executor: deployment, with: {image: '{{ b.config.url }}'}}\n";
 
 #[test]
-fn what_others_give_is_followed_as_far_as_it_goes() {
-    let before = wish(CHAIN);
-    let mut there = made(&before);
-    let after = wish(&CHAIN.replace("'x'", "'y'"));
-    let plan = there.plan(&after);
-    assert_eq!(reason(&plan, "b"), (Act::Update, "what a gives may change"));
-    let may = "what b gives may change; if it does, this is replaced";
+fn output_changes_propagate_to_dependents() {
+    let before = desired(CHAIN);
+    let mut environment = deployed(&before);
+    let after = desired(&CHAIN.replace("'x'", "'y'"));
+    let plan = environment.plan(&after);
+    assert_eq!(reason(&plan, "b"), (Act::Update, "outputs of a may change"));
+    let may = "outputs of b may change and force replacement";
     assert_eq!(reason(&plan, "c"), (Act::Update, may));
-    let done = there.become_(&after);
+    let done = environment.apply(&after);
     assert_eq!(done, ["update a", "update b", "replace c", "create c"]);
-    there.is_as_wished(&after);
+    environment.assert_converged(&after);
 
-    // What nobody changed, and gives something else now.
-    let mut there = made(&before);
-    there.all[0].outputs.insert("told".to_owned(), json!({"url": "z"}));
-    let plan = there.plan(&before);
+    // Outputs differ although no configuration changed.
+    let mut environment = deployed(&before);
+    environment.resources[0].outputs.insert("config".to_owned(), json!({"url": "z"}));
+    let plan = environment.plan(&before);
     assert_eq!(reason(&plan, "a").0, Act::Nothing);
-    assert_eq!(reason(&plan, "b"), (Act::Update, "url differs"));
+    assert_eq!(reason(&plan, "b"), (Act::Update, "url changed"));
 
-    // What is not there can't be known.
+    // Outputs of missing resources are unknown.
     let none = CHAIN.replace("url: 'x'}", "url: 'x'}, count: 0");
-    let plan = there.plan(&wish(&none));
+    let plan = environment.plan(&desired(&none));
     let (act, why) = reason(&plan, "b");
-    assert!(
-        act == Act::Update && why.starts_with("what it is told is not known yet: url:"),
-        "{why}"
-    );
+    assert!(act == Act::Update && why.starts_with("configuration is not known yet: url:"), "{why}");
 }
 
 #[test]
-fn what_did_not_come_to_its_end_is_gone_on_with() {
+fn unfinished_steps_are_resumed() {
     use Act::{Create, Destroy, Nothing, Replace, Update};
     use Status::{Applied, Applying, Destroying, Drifted, Failed, Pending, Planning};
-    let wish = wish("  - {name: a, executor: deployment, with: {image: x}}\n");
-    let half = "its destruction began and did not come to its end";
-    for (is_made, status, act, is_begun, expect) in [
-        (true, Applied, Nothing, true, (Nothing, "it is as it should be")),
+    let desired = desired("  - {name: a, executor: deployment, with: {image: x}}\n");
+    let unfinished = "a previous destroy did not finish";
+    for (is_created, status, act, is_begun, expect) in [
+        (true, Applied, Nothing, true, (Nothing, "up to date")),
         (
             true,
             Drifted,
             Nothing,
             true,
-            (Nothing, "it is not as it was made; ask for its repair to have it mended"),
+            (Nothing, "drifted; request a repair to restore the applied state"),
         ),
-        (true, Failed, Update, true, (Update, "its last step failed, and is tried again")),
-        (true, Planning, Update, true, (Update, "its last step did not come to its end")),
-        (true, Applying, Update, true, (Update, "its last step did not come to its end")),
-        // It was to be changed or destroyed, and is wanted as it is after all.
-        (true, Pending, Update, false, (Update, "its last step did not begin")),
-        (true, Pending, Replace, false, (Update, "its last step did not begin")),
-        (true, Pending, Destroy, false, (Update, "its last step did not begin")),
-        (true, Pending, Destroy, true, (Replace, half)),
-        (true, Failed, Destroy, true, (Replace, half)),
-        (true, Failed, Replace, true, (Replace, half)),
-        (true, Destroying, Destroy, true, (Replace, half)),
-        (true, Destroying, Replace, true, (Replace, half)),
-        (false, Pending, Create, false, (Create, "it is not there yet")),
-        (false, Failed, Create, true, (Create, "its last step failed, and it is made again")),
-        (false, Applying, Create, true, (Create, "it was never made to its end")),
-        (false, Destroying, Destroy, true, (Create, "it was never made to its end")),
+        (true, Failed, Update, true, (Update, "the last step failed; retrying")),
+        (true, Planning, Update, true, (Update, "the last step did not finish")),
+        (true, Applying, Update, true, (Update, "the last step did not finish")),
+        // The pending change or destroy is no longer desired.
+        (true, Pending, Update, false, (Update, "the last step did not start")),
+        (true, Pending, Replace, false, (Update, "the last step did not start")),
+        (true, Pending, Destroy, false, (Update, "the last step did not start")),
+        (true, Pending, Destroy, true, (Replace, unfinished)),
+        (true, Failed, Destroy, true, (Replace, unfinished)),
+        (true, Failed, Replace, true, (Replace, unfinished)),
+        (true, Destroying, Destroy, true, (Replace, unfinished)),
+        (true, Destroying, Replace, true, (Replace, unfinished)),
+        (false, Pending, Create, false, (Create, "does not exist yet")),
+        (false, Failed, Create, true, (Create, "the last create failed; retrying")),
+        (false, Applying, Create, true, (Create, "the last create did not finish")),
+        (false, Destroying, Destroy, true, (Create, "the last create did not finish")),
     ] {
-        let mut exists = made(&wish).exists();
-        if !is_made {
-            (exists[0].print, exists[0].applied) = (None, None);
+        let mut existing = deployed(&desired).existing();
+        if !is_created {
+            (existing[0].print, existing[0].applied) = (None, None);
         }
-        (exists[0].status, exists[0].act, exists[0].is_begun) = (status, act, is_begun);
-        let plan = plan(&wish.nodes, &Context::default(), &exists);
+        (existing[0].status, existing[0].act, existing[0].is_begun) = (status, act, is_begun);
+        let plan = plan(&desired.nodes, &Context::default(), &existing);
         assert_eq!(reason(&plan, "a"), expect, "{status} {act}");
     }
-    let mut exists = made(&wish).exists();
-    exists[0].status = Status::Destroyed;
-    let plan = plan(&wish.nodes, &Context::default(), &exists);
-    assert_eq!(reason(&plan, "a"), (Create, "it is not there yet"));
-    assert_eq!(plan_destruction(&exists).steps, []);
+    let mut existing = deployed(&desired).existing();
+    existing[0].status = Status::Destroyed;
+    let plan = plan(&desired.nodes, &Context::default(), &existing);
+    assert_eq!(reason(&plan, "a"), (Create, "does not exist yet"));
+    assert_eq!(plan_destruction(&existing).steps, []);
 }
 
 #[test]
-fn what_goes_waits_for_who_needed_it() {
+fn destroy_waits_for_former_dependents() {
     let one = |name: &str, more: &str| {
         format!("  - {{name: {name}, executor: deployment, with: {{image: x}}{more}}}\n")
     };
-    // `user` does without `old` from now on.
+    // `user` no longer depends on `old`.
     let before = [one("old", ""), one("user", ", depends_on: [old]")].concat();
-    let there = made(&wish(&before));
-    let plan = there.plan(&wish(&one("user", "")));
+    let environment = deployed(&desired(&before));
+    let plan = environment.plan(&desired(&one("user", "")));
     assert_eq!(acts(&plan), ["destroy old"]);
     assert_eq!(after(&plan, "old"), ["user"]);
 
-    // What is replaced waits for what needs it and goes for good.
+    // A replace waits for dependents that are destroyed for good.
     let before = [one("base", ""), one("mid", ", depends_on: [base]")].concat()
         + &one("top", ", depends_on: [mid]");
-    let mut there = made(&wish(&before));
-    let now = wish(&one("base", "").replace("image: x", "image: y"));
-    let plan = there.plan(&now);
+    let mut environment = deployed(&desired(&before));
+    let now = desired(&one("base", "").replace("image: x", "image: y"));
+    let plan = environment.plan(&now);
     assert_eq!(acts(&plan), ["destroy top", "destroy mid", "replace base"]);
     assert_eq!(after(&plan, "base"), ["mid"]);
-    let done = there.become_(&now);
+    let done = environment.apply(&now);
     assert_eq!(done, ["destroy top", "destroy mid", "replace base", "create base"]);
-    there.is_as_wished(&now);
+    environment.assert_converged(&now);
 
-    // Nothing is left, and yet the environment is there.
-    let plan = there.plan(&wish(&one("base", ", count: 0")));
-    assert_eq!(reason(&plan, "base"), (Act::Destroy, "it is in none of the templates any more"));
+    // A count of 0 destroys the last resource.
+    let plan = environment.plan(&desired(&one("base", ", count: 0")));
+    assert_eq!(reason(&plan, "base"), (Act::Destroy, "no longer in any template"));
 }
 
-/// What is set in something, and how.
+/// A field and how to change it.
 type Set<T> = (&'static str, fn(&mut T));
 
 #[test]
-fn a_plan_s_hash_names_the_world_and_the_wish() {
-    let before = wish(CHAIN);
-    let there = made(&before);
-    let hash_of = |nodes: &[Node], exists: &[Existing]| {
-        let context = Context { parameters: Map::new(), ..there.context(&before) };
-        plan(nodes, &context, exists).hash
+fn plan_hash_covers_existing_and_desired_state() {
+    let before = desired(CHAIN);
+    let environment = deployed(&before);
+    let hash_of = |nodes: &[Node], existing: &[Existing]| {
+        let context = Context { parameters: Map::new(), ..environment.context(&before) };
+        plan(nodes, &context, existing).hash
     };
-    let (nodes, exists) = (before.nodes.clone(), there.exists());
-    let hash = hash_of(&nodes, &exists);
+    let (nodes, existing) = (before.nodes.clone(), environment.existing());
+    let hash = hash_of(&nodes, &existing);
     assert_eq!(hash.len(), 64);
-    let (mut other_nodes, mut other_exists) = (nodes.clone(), exists.clone());
+    let (mut other_nodes, mut other_existing) = (nodes.clone(), existing.clone());
     other_nodes.reverse();
-    other_exists.swap(0, 2);
-    assert_eq!(hash_of(&other_nodes, &other_exists), hash);
+    other_existing.swap(0, 2);
+    assert_eq!(hash_of(&other_nodes, &other_existing), hash);
 
-    let worlds: [Set<Existing>; 9] = [
+    let existing_changes: [Set<Existing>; 9] = [
         ("name", |one| one.name = "z".to_owned()),
         ("executor", |one| one.executor = Executor::Service),
         ("status", |one| one.status = Status::Drifted),
@@ -291,13 +298,13 @@ fn a_plan_s_hash_names_the_world_and_the_wish() {
         ("is_begun", |one| one.is_begun = false),
     ];
     let mut hashes = vec![hash];
-    for (what, set) in worlds {
-        let mut exists = exists.clone();
-        set(&mut exists[0]);
-        hashes.push(hash_of(&nodes, &exists));
+    for (what, set) in existing_changes {
+        let mut existing = existing.clone();
+        set(&mut existing[0]);
+        hashes.push(hash_of(&nodes, &existing));
         assert!(!hashes[..hashes.len() - 1].contains(hashes.last().unwrap()), "{what}");
     }
-    let wishes: [Set<Node>; 7] = [
+    let desired_changes: [Set<Node>; 7] = [
         ("name", |one| one.name = "z".to_owned()),
         ("print", |one| one.print = "p".to_owned()),
         ("template", |one| one.template = "t@2".to_owned()),
@@ -306,12 +313,12 @@ fn a_plan_s_hash_names_the_world_and_the_wish() {
         ("health", |one| one.health = Some("http://x".to_owned())),
         ("after", |one| one.after.clear()),
     ];
-    for (what, set) in wishes {
+    for (what, set) in desired_changes {
         let mut nodes = nodes.clone();
         set(&mut nodes[2]);
-        hashes.push(hash_of(&nodes, &exists));
+        hashes.push(hash_of(&nodes, &existing));
         assert!(!hashes[..hashes.len() - 1].contains(hashes.last().unwrap()), "{what}");
     }
-    assert_ne!(plan_destruction(&exists).hash, hashes[0]);
-    assert_ne!(plan_destruction(&exists).hash, plan_destruction(&exists[1..]).hash);
+    assert_ne!(plan_destruction(&existing).hash, hashes[0]);
+    assert_ne!(plan_destruction(&existing).hash, plan_destruction(&existing[1..]).hash);
 }

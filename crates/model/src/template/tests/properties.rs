@@ -1,52 +1,52 @@
-//! What holds for all templates and worlds.
+//! Properties of all templates and environments.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::made::Made;
+use super::simulator::Simulator;
 use super::*;
 use crate::resource::Status;
 
-/// A template of few things, and what is set.
+/// A small template and its parameters.
 #[derive(Debug, Clone)]
 pub(super) struct Shape {
-    things: Vec<Thing>,
-    /// Do the first depend on the last, and not the last on the first?
+    resources: Vec<Resource>,
+    /// Do the first resources depend on the last, instead of the last on the first?
     is_reversed: bool,
-    /// How many there are of what is counted.
+    /// The count of counted resources.
     count: u64,
-    /// What the parameter `word` is.
+    /// The value of the parameter `word`.
     word: u64,
 }
 
 #[derive(Debug, Clone)]
-struct Thing {
-    is_there: bool,
+struct Resource {
+    is_declared: bool,
     executor: u64,
     is_counted: bool,
-    /// Which others are before it, one per bit.
+    /// Its explicit dependencies, one per bit.
     after: u64,
-    /// Which others' outputs it uses, one per bit.
+    /// The resources whose outputs it references, one per bit.
     uses: u64,
-    /// What it is told: three words, and the parameter.
+    /// Its configuration: one of three words, or the parameter.
     word: u64,
     has_tag: bool,
 }
 
-const THINGS: usize = 6;
+const RESOURCES: usize = 6;
 
 impl Shape {
-    /// Draws one; `below` draws a number below another.
-    pub(super) fn drawn(below: &mut dyn FnMut(u64) -> u64) -> Self {
-        let things = (0..THINGS).map(|_| Thing::drawn(below)).collect();
-        Self { things, is_reversed: below(2) == 0, count: below(4), word: below(3) }
+    /// A random shape; `below` returns a random number below its argument.
+    pub(super) fn random(below: &mut dyn FnMut(u64) -> u64) -> Self {
+        let resources = (0..RESOURCES).map(|_| Resource::random(below)).collect();
+        Self { resources, is_reversed: below(2) == 0, count: below(4), word: below(3) }
     }
 
-    /// Draws some of it anew.
+    /// Randomises parts of it.
     pub(super) fn change(&mut self, below: &mut dyn FnMut(u64) -> u64) {
-        for thing in &mut self.things {
+        for resource in &mut self.resources {
             if below(3) == 0 {
-                *thing = Thing::drawn(below);
+                *resource = Resource::random(below);
             }
         }
         match below(6) {
@@ -58,13 +58,15 @@ impl Shape {
     }
 
     pub(super) fn template(&self) -> Template {
-        let there = self.things.iter().enumerate().filter(|(_, thing)| thing.is_there);
-        let resources: Vec<Value> = there.map(|(i, thing)| self.resource(i, thing)).collect();
+        let declared =
+            self.resources.iter().enumerate().filter(|(_, resource)| resource.is_declared);
+        let resources: Vec<Value> =
+            declared.map(|(i, resource)| self.resource(i, resource)).collect();
         let text = json!({
             "name": "t", "version": "1", "resources": resources,
             "parameters": {"n": {"type": "integer"}, "word": {"type": "integer"}},
         });
-        parse("t.json", &text.to_string()).unwrap_or_else(|refused| panic!("{refused}\n{text:#}"))
+        parse("t.json", &text.to_string()).unwrap_or_else(|error| panic!("{error}\n{text:#}"))
     }
 
     pub(super) fn given(&self) -> Value {
@@ -75,47 +77,50 @@ impl Shape {
         expanded(&self.template(), self.given())
     }
 
-    /// Those that may be before a thing, by a number whose bits name them.
+    /// The declared resources whose bits are set, out of those that may precede a resource.
     fn before(&self, i: usize, bits: u64) -> impl Iterator<Item = usize> {
-        let candidates = if self.is_reversed { i + 1..THINGS } else { 0..i };
-        candidates.filter(move |&j| bits >> j & 1 == 1 && self.things[j].is_there)
+        let candidates = if self.is_reversed { i + 1..RESOURCES } else { 0..i };
+        candidates.filter(move |&j| bits >> j & 1 == 1 && self.resources[j].is_declared)
     }
 
-    fn resource(&self, i: usize, thing: &Thing) -> Value {
-        let used = self.before(i, thing.uses).map(|j| {
-            if self.things[j].is_counted {
+    fn resource(&self, i: usize, resource: &Resource) -> Value {
+        let used = self.before(i, resource.uses).map(|j| {
+            if self.resources[j].is_counted {
                 format!("{{{{ r{j}.all | tojson }}}}")
             } else {
-                format!("{{{{ r{j}.id }}}}/{{{{ r{j}.told | tojson | length }}}}")
+                format!("{{{{ r{j}.id }}}}/{{{{ r{j}.config | tojson | length }}}}")
             }
         });
         let used = used.collect::<Vec<_>>().join(" ");
-        let word =
-            if thing.word == 3 { "w{{ word }}".to_owned() } else { format!("w{}", thing.word) };
-        let (executor, with) = match thing.executor {
+        let word = if resource.word == 3 {
+            "w{{ word }}".to_owned()
+        } else {
+            format!("w{}", resource.word)
+        };
+        let (executor, with) = match resource.executor {
             0 => ("command", json!({"url": word, "env": {"USED": used}})),
             1 => ("consul-kv", json!({"prefix": word, "values": {"used": used}})),
             2 => ("deployment", json!({"image": word, "replicas": 1, "env": {"USED": used}})),
             _ => ("vault-secret", json!({"path": "p", "values": {"word": word}})),
         };
-        let after: Vec<String> = self.before(i, thing.after).map(|j| format!("r{j}")).collect();
+        let after: Vec<String> = self.before(i, resource.after).map(|j| format!("r{j}")).collect();
         let mut one = json!({
             "name": format!("r{i}"), "executor": executor, "with": with, "depends_on": after,
         });
-        if thing.is_counted {
+        if resource.is_counted {
             one["count"] = json!("{{ n }}");
         }
-        if thing.has_tag {
+        if resource.has_tag {
             one["tags"] = json!({"a": "b"});
         }
         one
     }
 }
 
-impl Thing {
-    fn drawn(below: &mut dyn FnMut(u64) -> u64) -> Self {
+impl Resource {
+    fn random(below: &mut dyn FnMut(u64) -> u64) -> Self {
         Self {
-            is_there: below(5) > 0,
+            is_declared: below(5) > 0,
             executor: below(4),
             is_counted: below(3) == 0,
             after: below(64) & below(64),
@@ -126,36 +131,36 @@ impl Thing {
     }
 }
 
-/// Draws from a list of numbers, as long as there are some.
+/// A shape from a list of random numbers.
 fn shape() -> impl Strategy<Value = Shape> {
-    vec(0u64..64, THINGS * 9 + 3).prop_map(|numbers| {
+    vec(0u64..64, RESOURCES * 9 + 3).prop_map(|numbers| {
         let mut numbers = numbers.into_iter();
-        Shape::drawn(&mut |bound| numbers.next().unwrap_or(0) % bound)
+        Shape::random(&mut |bound| numbers.next().unwrap_or(0) % bound)
     })
 }
 
 fn two_shapes() -> impl Strategy<Value = (Shape, Shape)> {
-    (shape(), vec(0u64..64, THINGS * 10 + 2)).prop_map(|(before, numbers)| {
+    (shape(), vec(0u64..64, RESOURCES * 10 + 2)).prop_map(|(before, numbers)| {
         let (mut after, mut numbers) = (before.clone(), numbers.into_iter());
         after.change(&mut |bound| numbers.next().unwrap_or(0) % bound);
         (before, after)
     })
 }
 
-/// Every step comes after all that it waits for, and every name is there once.
+/// Checks that every step follows its dependencies and that names are unique.
 fn in_order(plan: &Plan) -> Result<(), TestCaseError> {
     let mut seen = Names::new();
     for step in &plan.steps {
         prop_assert!(step.after.iter().all(|other| seen.contains(other)), "{:#?}", plan.steps);
         prop_assert!(step.after.is_sorted());
-        prop_assert!(seen.insert(step.name.clone()), "{} is there twice", step.name);
+        prop_assert!(seen.insert(step.name.clone()), "{} is planned twice", step.name);
         prop_assert!(!step.reason.is_empty());
     }
     Ok(())
 }
 
-/// Any state that something may be found in.
-fn found() -> impl Strategy<Value = (Status, Act, bool, bool)> {
+/// Any recorded state of a resource.
+fn any_state() -> impl Strategy<Value = (Status, Act, bool, bool)> {
     let status = prop::sample::select(Status::ALL);
     (status, prop::sample::select(Act::ALL), any::<bool>(), any::<bool>())
 }
@@ -164,7 +169,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn nodes_come_after_what_they_need(shape in shape()) {
+    fn nodes_follow_their_dependencies(shape in shape()) {
         let expanded = shape.expanded();
         prop_assert_eq!(&shape.expanded(), &expanded);
         let mut seen = Names::new();
@@ -176,88 +181,89 @@ proptest! {
     }
 
     #[test]
-    fn what_was_applied_needs_nothing_more((before, after) in two_shapes()) {
-        let mut made = Made::default();
-        for wish in [before.expanded(), after.expanded(), before.expanded()] {
-            made.become_(&wish);
-            made.is_as_wished(&wish);
+    fn applied_environment_has_an_empty_plan((before, after) in two_shapes()) {
+        let mut environment = Simulator::default();
+        for desired in [before.expanded(), after.expanded(), before.expanded()] {
+            environment.apply(&desired);
+            environment.assert_converged(&desired);
         }
     }
 
     #[test]
-    fn plans_are_in_order_and_the_same_for_the_same((before, after) in two_shapes(), turned in 0usize..20) {
-        let mut made = Made::default();
-        made.become_(&before.expanded());
-        let wish = after.expanded();
-        let plan_now = made.plan(&wish);
+    fn plans_are_ordered_and_deterministic((before, after) in two_shapes(), rotation in 0usize..20) {
+        let mut environment = Simulator::default();
+        environment.apply(&before.expanded());
+        let desired = after.expanded();
+        let plan_now = environment.plan(&desired);
         in_order(&plan_now)?;
-        prop_assert_eq!(&plan_now, &made.plan(&wish));
+        prop_assert_eq!(&plan_now, &environment.plan(&desired));
 
-        let (mut nodes, mut exists) = (wish.nodes.clone(), made.exists());
-        let (by_node, by_one) = (turned % nodes.len().max(1), turned % exists.len().max(1));
+        let (mut nodes, mut existing) = (desired.nodes.clone(), environment.existing());
+        let (by_node, by_one) = (rotation % nodes.len().max(1), rotation % existing.len().max(1));
         nodes.rotate_left(by_node);
-        exists.rotate_right(by_one);
-        let other = plan(&nodes, &made.context(&wish), &exists);
+        existing.rotate_right(by_one);
+        let other = plan(&nodes, &environment.context(&desired), &existing);
         in_order(&other)?;
         prop_assert_eq!(other.hash, plan_now.hash);
 
-        let end = plan_destruction(&made.exists());
+        let end = plan_destruction(&environment.existing());
         in_order(&end)?;
-        for one in made.exists() {
+        for one in environment.existing() {
             let step = end.steps.iter().find(|step| step.after.contains(&one.name));
             prop_assert!(one.after.is_empty() || step.is_some());
         }
     }
 
-    /// A plan has the hash of another exactly when both the world and the wish are the same.
+    /// Plans have equal hashes exactly when the existing and the desired states are equal.
     #[test]
-    fn a_hash_is_that_of_one_world_and_one_wish((a, b) in two_shapes(), is_same in any::<bool>()) {
+    fn plan_hash_identifies_existing_and_desired_state((a, b) in two_shapes(), is_same in any::<bool>()) {
         let b = if is_same { a.clone() } else { b };
-        let of = |shape: &Shape| {
-            let (mut made, wish) = (Made::default(), shape.expanded());
-            made.become_(&wish);
-            (made, wish)
+        let deploy = |shape: &Shape| {
+            let (mut environment, desired) = (Simulator::default(), shape.expanded());
+            environment.apply(&desired);
+            (environment, desired)
         };
-        let ((made_a, wish_a), (made_b, wish_b)) = (of(&a), of(&b));
-        let hash = |made: &Made, wish: &Expanded| made.plan(wish).hash;
-        let is_same_wish = wish_a.nodes == wish_b.nodes;
-        let is_same_world = made_a.exists() == made_b.exists();
-        prop_assert_eq!(hash(&made_a, &wish_a) == hash(&made_a, &wish_b), is_same_wish);
-        prop_assert_eq!(hash(&made_a, &wish_a) == hash(&made_b, &wish_a), is_same_world);
+        let ((deployed_a, desired_a), (deployed_b, desired_b)) = (deploy(&a), deploy(&b));
+        let hash = |environment: &Simulator, desired: &Expanded| environment.plan(desired).hash;
+        let is_same_desired = desired_a.nodes == desired_b.nodes;
+        let is_same_existing = deployed_a.existing() == deployed_b.existing();
+        prop_assert_eq!(hash(&deployed_a, &desired_a) == hash(&deployed_a, &desired_b), is_same_desired);
+        prop_assert_eq!(hash(&deployed_a, &desired_a) == hash(&deployed_b, &desired_a), is_same_existing);
     }
 
     #[test]
-    fn any_world_can_be_planned_from((before, after) in two_shapes(), states in vec(found(), 24)) {
-        let (mut made, wish) = (Made::default(), after.expanded());
-        made.become_(&before.expanded());
-        let mut exists = made.exists();
-        for (one, (status, act, is_begun, is_made)) in exists.iter_mut().zip(states) {
+    fn any_existing_state_can_be_planned((before, after) in two_shapes(), states in vec(any_state(), 24)) {
+        let (mut environment, desired) = (Simulator::default(), after.expanded());
+        environment.apply(&before.expanded());
+        let mut existing = environment.existing();
+        for (one, (status, act, is_begun, is_applied)) in existing.iter_mut().zip(states) {
             (one.status, one.act, one.is_begun) = (status, act, is_begun);
-            if !is_made {
+            if !is_applied {
                 (one.print, one.applied) = (None, None);
             }
         }
-        let plan = plan(&wish.nodes, &made.context(&wish), &exists);
+        let plan = plan(&desired.nodes, &environment.context(&desired), &existing);
         in_order(&plan)?;
-        for node in &wish.nodes {
+        for node in &desired.nodes {
             prop_assert!(plan.steps.iter().any(|step| step.name == node.name));
         }
-        in_order(&plan_destruction(&exists))?;
+        in_order(&plan_destruction(&existing))?;
     }
 
     #[test]
-    fn nothing_differs_from_itself((a, b) in two_shapes()) {
+    fn diff_is_empty_exactly_for_equal_templates((a, b) in two_shapes()) {
         let (a, b) = (a.template(), b.template());
         prop_assert_eq!(diff(&a, &a), vec![]);
-        let there: Vec<String> = diff(&a, &b).into_iter().map(|change| change.path).collect();
-        let back: Vec<String> = diff(&b, &a).into_iter().map(|change| change.path).collect();
-        prop_assert_eq!(&there, &back);
-        prop_assert_eq!(there.is_empty(), Template { version: b.version.clone(), ..a } == b);
+        let forward: Vec<String> = diff(&a, &b).into_iter().map(|change| change.path).collect();
+        let backward: Vec<String> = diff(&b, &a).into_iter().map(|change| change.path).collect();
+        prop_assert_eq!(&forward, &backward);
+        prop_assert_eq!(forward.is_empty(), Template { version: b.version.clone(), ..a } == b);
     }
 
-    /// Names, counts and expressions from few words, so that they clash, miss and go in circles.
+    /// Names, counts and expressions from few words, so that they clash, are missing or form
+    /// cycles.
     #[test]
-    fn no_template_panics(things in vec((0usize..6, 0usize..6, vec(0usize..8, 0..4), 0usize..12), 0..6)) {
+    fn no_template_panics(specs in vec((0usize..6, 0usize..6, vec(0usize..8, 0..4), 0usize..12), 0..6)) {
         let names = ["a", "b", "a-0", "g", "h", "index"];
         let texts = [
             "x", "{{ a.id }}", "{{ b.all | length }}", "{{ p }}", "{{ index }}", "{{ g }}", "{{ a_0.x }}",
@@ -265,12 +271,12 @@ proptest! {
         ];
         let counts = [json!(null), json!(0), json!(2), json!("{{ p }}"), json!(1001), json!("{{ a.x }}")];
         let named = |list: &[usize]| list.iter().map(|&i| names[i % 6]).collect::<Vec<_>>();
-        let resources: Vec<Value> = things.iter().map(|(name, count, after, text)| json!({
+        let resources: Vec<Value> = specs.iter().map(|(name, count, after, text)| json!({
             "name": names[*name], "executor": "command", "count": counts[*count],
             "depends_on": named(after), "with": {"url": texts[*text]},
             "status": {"http": texts[(text + name) % 12]},
         })).collect();
-        let groups: Vec<Value> = things.iter().take(2).enumerate().map(|(i, (_, _, list, _))| json!({
+        let groups: Vec<Value> = specs.iter().take(2).enumerate().map(|(i, (_, _, list, _))| json!({
             "name": names[3 + i], "resources": named(list),
         })).collect();
         let text = json!({

@@ -1,15 +1,15 @@
-//! Environments whose steps fail and whose servers die, asked for one thing after the other.
+//! Simulated environments with failing steps, crashing servers and changing desired states.
 //!
-//! Everything is drawn from a seed. In the end nothing fails any more, and then all must be as it was
-//! last wished, whatever came before.
+//! Everything derives from a seed. In the end nothing fails any more, and the environment must
+//! converge to the last desired state, whatever happened before.
 
-use super::made::{Fate, Made};
 use super::properties::Shape;
+use super::simulator::{Simulator, StepOutcome};
 use super::*;
 use crate::environment::Status;
 use crate::resource;
 
-/// A generator of numbers that is the same everywhere.
+/// A portable random number generator (xorshift).
 struct Random(u64);
 
 impl Random {
@@ -20,63 +20,67 @@ impl Random {
         (self.0 >> 11) % bound
     }
 
-    fn fate(&mut self) -> Fate {
+    fn outcome(&mut self) -> StepOutcome {
         match self.below(10) {
-            0 => Fate::Fails,
-            1 => Fate::FailsLate,
-            2 => Fate::Crashes,
-            _ => Fate::Well,
+            0 => StepOutcome::FailsEarly,
+            1 => StepOutcome::FailsLate,
+            2 => StepOutcome::Crashes,
+            _ => StepOutcome::Succeeds,
         }
     }
 }
 
-/// Goes on with what failed, as often as it takes.
-fn persist(
-    made: &mut Made,
-    wish: &Expanded,
+/// Reconciles and retries failed steps, up to `tries` times.
+fn reconcile_with_retries(
+    simulator: &mut Simulator,
+    desired: &Expanded,
     status: Status,
     random: &mut Random,
     tries: u32,
 ) -> Status {
     for _ in 0..tries {
-        let to = made.go_on(wish, status, || random.fate());
+        let to = simulator.reconcile(desired, status, || random.outcome());
         if to != Status::Failed {
             return to;
         }
-        for one in made.all.iter_mut().filter(|one| one.status == resource::Status::Failed) {
+        for one in
+            simulator.resources.iter_mut().filter(|one| one.status == resource::Status::Failed)
+        {
             one.status = resource::Status::Pending;
         }
     }
     Status::Failed
 }
 
-fn live(seed: u64) {
+fn simulate(seed: u64) {
     let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
-    let mut made = Made::default();
-    let mut shape = Shape::drawn(&mut |bound| random.below(bound));
-    let mut wish = shape.expanded();
+    let mut simulator = Simulator::default();
+    let mut shape = Shape::random(&mut |bound| random.below(bound));
+    let mut desired = shape.expanded();
     for _ in 0..random.below(5) {
-        // Given up half-way sometimes, or cancelled before anything begins.
-        made.ask(&wish);
+        // Sometimes abandoned half-way, or cancelled before anything starts.
+        simulator.request(&desired);
         let tries = u32::try_from(random.below(4)).unwrap();
-        let to = persist(&mut made, &wish, Status::Deploying, &mut random, tries);
+        let to =
+            reconcile_with_retries(&mut simulator, &desired, Status::Deploying, &mut random, tries);
         if to == Status::Validating {
-            made.is_as_wished(&wish);
+            simulator.assert_converged(&desired);
         }
         shape.change(&mut |bound| random.below(bound));
-        wish = shape.expanded();
+        desired = shape.expanded();
     }
-    made.become_(&wish);
-    made.is_as_wished(&wish);
-    let to = persist(&mut made, &wish, Status::Destroying, &mut random, 1000);
+    simulator.apply(&desired);
+    simulator.assert_converged(&desired);
+    let to =
+        reconcile_with_retries(&mut simulator, &desired, Status::Destroying, &mut random, 1000);
     assert_eq!(to, Status::Destroyed);
-    assert!(made.all.is_empty() && made.real.is_empty(), "{made:#?}");
+    assert!(simulator.resources.is_empty() && simulator.actual.is_empty(), "{simulator:#?}");
 }
 
 #[test]
-fn whatever_fails_all_is_as_wished_in_the_end() {
+fn environment_converges_after_any_failures() {
     for seed in 0..200 {
-        let lived = std::panic::catch_unwind(|| live(seed));
-        assert!(lived.is_ok(), "seed {seed}");
+        let result = std::panic::catch_unwind(|| simulate(seed));
+        assert!(result.is_ok(), "seed {seed}");
     }
 }

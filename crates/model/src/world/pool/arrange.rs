@@ -1,4 +1,4 @@
-//! Keeping the orders of a pool's nodes, and what depends on positions in them.
+//! Maintains the orders of a pool's nodes and the indexes over their positions.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -8,8 +8,8 @@ use crate::world::order::{NOWHERE, Sort};
 use crate::world::tree::Tree;
 
 impl Pool {
-    /// Computes orders and indexes anew, if kinds have changed or how rare they are.
-    pub(in crate::world) fn settle(&mut self) {
+    /// Rebuilds orders and indexes if kinds or their rarity have changed.
+    pub(in crate::world) fn rebuild(&mut self) {
         if !std::mem::take(&mut self.is_stale) {
             return;
         }
@@ -26,11 +26,11 @@ impl Pool {
             self.nodes[slot].sort = Some(sort);
         }
         for group in 0..self.groups.len() {
-            self.plant(group);
+            self.build_indexes(group);
         }
     }
 
-    /// Puts a node where it belongs, as it is new or what it has is.
+    /// Moves a new or changed node to its position.
     pub(in crate::world) fn arrange(&mut self, slot: usize) {
         self.is_stale |= self.rarities() != self.rarities;
         if self.is_stale {
@@ -43,84 +43,84 @@ impl Pool {
         self.withdraw(slot);
         for (i, group) in [0, self.nodes[slot].group].into_iter().enumerate() {
             match self.groups[group].order.insert(&sort, slot) {
-                Some(moved) => self.reseat(i, group, moved),
-                None => self.plant(group),
+                Some(moved) => self.reindex(i, group, moved),
+                None => self.build_indexes(group),
             }
         }
         self.nodes[slot].sort = Some(sort);
     }
 
-    /// Takes a node out of all orders and indexes.
+    /// Removes a node from all orders and indexes.
     pub(super) fn withdraw(&mut self, slot: usize) {
         let Some(sort) = self.nodes[slot].sort.take() else { return };
         for (i, group) in [0, self.nodes[slot].group].into_iter().enumerate() {
             let position = std::mem::replace(&mut self.nodes[slot].positions[i], NOWHERE);
             let cheapest = self.nodes[slot].cheapest();
-            let inside = &mut self.groups[group];
-            inside.order.remove(&sort);
-            cheapest.map(|(low, started)| inside.yielding.remove(&(low, started, position)));
+            let entry = &mut self.groups[group];
+            entry.order.remove(&sort);
+            cheapest.map(|(low, started)| entry.by_loss.remove(&(low, started, position)));
             if !self.is_stale {
-                self.show(group, position, None);
+                self.update_trees(group, position, None);
             }
         }
     }
 
-    /// Tells the indexes of a group that nodes have moved to these positions, or from one to
-    /// another of them.
-    fn reseat(&mut self, i: usize, group: usize, moved: Range<usize>) {
-        let inside = &mut self.groups[group];
-        let slots = moved.clone().filter_map(|p| Some((p, inside.order.get(p)?)));
+    /// Updates the indexes of a group after nodes have moved to or within these positions.
+    fn reindex(&mut self, i: usize, group: usize, moved: Range<usize>) {
+        let entry = &mut self.groups[group];
+        let slots = moved.clone().filter_map(|p| Some((p, entry.order.get(p)?)));
         let slots: Vec<(usize, usize)> = slots.collect();
         let nodes = &mut self.nodes;
         for &(_, slot) in &slots {
             let (cheapest, old) = (nodes[slot].cheapest(), nodes[slot].positions[i]);
-            cheapest.map(|(low, started)| inside.yielding.remove(&(low, started, old)));
+            cheapest.map(|(low, started)| entry.by_loss.remove(&(low, started, old)));
         }
         for &(position, slot) in &slots {
             nodes[slot].positions[i] = position;
             let cheapest = nodes[slot].cheapest();
-            cheapest.map(|(low, started)| inside.yielding.insert((low, started, position)));
+            cheapest.map(|(low, started)| entry.by_loss.insert((low, started, position)));
         }
         for position in moved {
-            self.show(group, position, self.groups[group].order.get(position));
+            self.update_trees(group, position, self.groups[group].order.get(position));
         }
     }
 
-    /// Makes the indexes of a group from its order.
-    fn plant(&mut self, group: usize) {
+    /// Builds the indexes of a group from its order.
+    fn build_indexes(&mut self, group: usize) {
         let mut order = std::mem::take(&mut self.groups[group].order);
         order.spread();
-        // A group of one is looked at directly.
+        // A group of one needs no tree.
         let (count, width) =
             (if order.len() > 1 { order.positions() } else { 0 }, self.kinds.len());
-        let (mut open, mut coming) = (Tree::new(count, width), Tree::new(count, width));
-        let mut yielding = Vec::with_capacity(order.len());
+        let (mut open, mut future) = (Tree::new(count, width), Tree::new(count, width));
+        let mut by_loss = Vec::with_capacity(order.len());
         for (position, slot) in order.iter() {
             self.nodes[slot].positions[usize::from(group > 0)] = position;
             if count > 0 {
-                let rows = self.rooms(Some(slot));
+                let rows = self.unheld_rows(Some(slot));
                 open.put(position, &rows[0]);
-                coming.put(position, &rows[1]);
+                future.put(position, &rows[1]);
                 self.scratch = rows;
             }
             let cheapest = self.nodes[slot].cheapest();
-            yielding.extend(cheapest.map(|(priority, started)| (priority, started, position)));
+            by_loss.extend(cheapest.map(|(priority, started)| (priority, started, position)));
         }
         open.build();
-        coming.build();
-        let yielding = yielding.into_iter().collect();
-        self.groups[group] = Group { order, open, coming, yielding };
+        future.build();
+        let by_loss = by_loss.into_iter().collect();
+        self.groups[group] = Group { order, open, future, by_loss };
         if group == 0 {
-            self.reach.clear();
+            self.preemption_indexes.clear();
             self.changed.clear();
         }
     }
 
-    /// How many kinds are more common than each; the same for kinds that are equally common.
+    /// The number of kinds that are more common than each kind.
     pub(super) fn rarities(&self) -> Vec<usize> {
-        let more = |count: usize| self.owners.iter().filter(|other| **other > count).count();
-        // What nobody has is in no order.
-        self.owners.iter().map(|&count| if count > 0 { more(count) } else { 0 }).collect()
+        let more =
+            |count: usize| self.nodes_with_kind.iter().filter(|other| **other > count).count();
+        // Kinds that no node has do not affect the order.
+        self.nodes_with_kind.iter().map(|&count| if count > 0 { more(count) } else { 0 }).collect()
     }
 
     fn sort(&self, slot: usize) -> Sort {
@@ -133,7 +133,7 @@ impl Pool {
     }
 }
 
-/// The logarithm in steps of a thousandth or so, growing straight between powers of two.
+/// The binary logarithm in steps of 1/1024, linear between powers of two.
 fn log2_1024ths(n: u64) -> u64 {
     let whole = u64::from(n.max(1).ilog2());
     let part = (u128::from(n.max(1)) << 10 >> whole) & 1023;

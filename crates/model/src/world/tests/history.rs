@@ -1,4 +1,4 @@
-//! Random histories of small worlds: whatever happens, the rules hold after every round.
+//! Random histories of small worlds: the rules hold after every round.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -6,19 +6,19 @@ use proptest::sample::Index;
 use super::oracle::{Facts, KINDS};
 use super::*;
 
-/// Something that happens.
+/// A step of a history.
 #[derive(Debug, Clone)]
 enum Op {
-    Arrive(Wish),
+    Arrive(Request),
     /// A unit that is placed or stopping ends.
     End(Index),
-    /// A unit that is stopping has stopped and waits again.
+    /// A stopping unit has stopped and is requeued.
     Stopped(Index),
-    /// Somebody is told to stop by others than us.
+    /// A unit is stopped from outside the scheduler.
     Stop(Index),
-    /// A unit that waits is no longer wanted.
+    /// A pending unit is cancelled.
     Cancel(Index),
-    /// A start could not be made durable.
+    /// A start could not be persisted.
     Refuse(Index),
     Reprioritize(Index, i64),
     Resize(Index, i64, i64),
@@ -32,7 +32,7 @@ enum Op {
 }
 
 #[derive(Debug, Clone)]
-struct Wish {
+struct Request {
     cpu: i64,
     gpu: i64,
     ram: i64,
@@ -43,13 +43,13 @@ struct Wish {
     owner: Option<u32>,
 }
 
-fn wish() -> impl Strategy<Value = Wish> {
+fn request() -> impl Strategy<Value = Request> {
     let size = (1i64..6, prop_oneof![3 => Just(0i64), 1 => 1i64..3], 0i64..4);
     let pin = prop::option::weighted(0.3, 1u32..4);
     let zone = prop::option::weighted(0.2, 0u8..2);
     let owner = prop::option::weighted(0.2, 900u32..903);
     (size, 0i64..4, 1u32..3, pin, zone, owner).prop_map(
-        |((cpu, gpu, ram), priority, organization, pin, zone, owner)| Wish {
+        |((cpu, gpu, ram), priority, organization, pin, zone, owner)| Request {
             cpu,
             gpu,
             ram,
@@ -64,7 +64,7 @@ fn wish() -> impl Strategy<Value = Wish> {
 
 fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
-        8 => wish().prop_map(Op::Arrive),
+        8 => request().prop_map(Op::Arrive),
         4 => any::<Index>().prop_map(Op::End),
         3 => any::<Index>().prop_map(Op::Stopped),
         1 => any::<Index>().prop_map(Op::Stop),
@@ -83,7 +83,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// A world, and all that it was told of clusters.
+/// A world with its clusters.
 struct Sim {
     world: World,
     clusters: Vec<Cluster>,
@@ -92,14 +92,18 @@ struct Sim {
 }
 
 fn settings() -> Settings {
-    // Patience is 100 s of these histories, whose steps are seconds.
-    Settings { patience: Duration::from_secs(100), kept_permille: 500, ..Settings::default() }
+    // Units become due after 100 s of a history, whose steps are seconds.
+    Settings {
+        reserve_after: Duration::from_secs(100),
+        max_reserved_permille: 500,
+        ..Settings::default()
+    }
 }
 
 fn node(name: &str, cpu: i64, gpu: i64, zone: &str) -> Node {
     let capacity = Resources::from([("cpu", cpu), ("gpu", gpu), ("ram", cpu * 2)]);
     let labels = BTreeMap::from([("zone".to_owned(), zone.to_owned())]);
-    Node { name: name.to_owned(), capacity, taken: Resources::default(), labels }
+    Node { name: name.to_owned(), capacity, manually_reserved: Resources::default(), labels }
 }
 
 impl Sim {
@@ -128,20 +132,24 @@ impl Sim {
         (!units.is_empty()).then(|| index.get(&units).clone())
     }
 
-    fn arrive(&mut self, wish: &Wish) {
+    fn arrive(&mut self, request: &Request) {
         self.next += 1;
-        let owner = xid(wish.owner.unwrap_or(self.next));
+        let owner = xid(request.owner.unwrap_or(self.next));
         let zones = ["a", "b"];
-        let zone = wish.zone.map(|z| ("zone".to_owned(), zones[usize::from(z)].to_owned()));
-        self.world.wait(&Unit {
+        let zone = request.zone.map(|z| ("zone".to_owned(), zones[usize::from(z)].to_owned()));
+        self.world.add_pending(&Unit {
             id: UnitId { owner, replica: self.next },
-            organization: organization(wish.organization),
-            priority: wish.priority,
+            organization: organization(request.organization),
+            priority: request.priority,
             since: self.now,
-            request: Resources::from([("cpu", wish.cpu), ("gpu", wish.gpu), ("ram", wish.ram)]),
-            target: wish.pin.map_or(Target::Any, |n| Target::Cluster(cluster_id(n))),
+            request: Resources::from([
+                ("cpu", request.cpu),
+                ("gpu", request.gpu),
+                ("ram", request.ram),
+            ]),
+            target: request.pin.map_or(Target::Any, |n| Target::Cluster(cluster_id(n))),
             selector: zone.into_iter().collect(),
-            is_spread: wish.owner.is_some(),
+            is_spread: request.owner.is_some(),
             run_for: None,
             ends_at: None,
         });
@@ -154,14 +162,14 @@ impl Sim {
     }
 
     fn apply(&mut self, op: Op) {
-        let is_waiting = |state: &State| matches!(state, State::Waiting { .. });
+        let is_waiting = |state: &State| matches!(state, State::Pending { .. });
         let is_placed = |state: &State| matches!(state, State::Placed { .. });
         let is_stopping = |state: &State| matches!(state, State::Stopping { .. });
         match op {
-            Op::Arrive(wish) => self.arrive(&wish),
+            Op::Arrive(request) => self.arrive(&request),
             Op::End(i) => {
                 if let Some((unit, _)) = self.pick(i, |s| !is_waiting(s)) {
-                    self.world.gone(unit.id);
+                    self.world.remove(unit.id);
                 }
             }
             Op::Stopped(i) => {
@@ -171,12 +179,12 @@ impl Sim {
             }
             Op::Stop(i) => {
                 if let Some((unit, _)) = self.pick(i, is_placed) {
-                    self.world.stopping(unit.id, None);
+                    self.world.set_stopping(unit.id, None);
                 }
             }
             Op::Cancel(i) => {
                 if let Some((unit, _)) = self.pick(i, is_waiting) {
-                    self.world.gone(unit.id);
+                    self.world.remove(unit.id);
                 }
             }
             Op::Refuse(i) => {
@@ -186,18 +194,20 @@ impl Sim {
             }
             Op::Reprioritize(i, priority) => {
                 if let Some((unit, _)) = self.pick(i, is_waiting) {
-                    self.world.wait(&Unit { priority, ..unit });
+                    self.world.add_pending(&Unit { priority, ..unit });
                 }
             }
             Op::Resize(i, cpu, gpu) => self.change_cluster(i, |cluster| {
                 if let Some(first) = cluster.nodes.first_mut() {
-                    *first =
-                        Node { taken: first.taken.clone(), ..node(&first.name, cpu, gpu, "a") };
+                    *first = Node {
+                        manually_reserved: first.manually_reserved.clone(),
+                        ..node(&first.name, cpu, gpu, "a")
+                    };
                 }
             }),
             Op::Take(i, n) => self.change_cluster(i, |cluster| {
                 if let Some(last) = cluster.nodes.last_mut() {
-                    last.taken = cpus(n);
+                    last.manually_reserved = cpus(n);
                 }
             }),
             Op::Toggle(i) => self.change_cluster(i, |cluster| cluster.is_ready ^= true),
@@ -218,30 +228,34 @@ impl Sim {
     }
 
     fn facts(&self) -> Facts {
-        Facts::of(&self.clusters, &self.world)
+        Facts::new(&self.clusters, &self.world)
     }
 
     fn decide(&mut self, steps: usize) {
         let before = self.facts();
-        let fresh = self.retold(false).decide(self.now, ENOUGH);
-        assert_eq!(fresh, again(self.retold(true), self.now), "the order of telling matters");
-        self.check_asking();
+        let fresh = self.rebuilt(false).decide(self.now, ENOUGH);
+        assert_eq!(
+            fresh,
+            decide_all(self.rebuilt(true), self.now),
+            "decisions depend on the order of reports"
+        );
+        self.check_queries();
         let decisions = self.world.decide(self.now, steps);
         for pool in &self.world.pools {
             pool.check();
         }
         if steps == ENOUGH {
             assert_same(&decisions, &fresh);
-            self.check_keeping();
-            self.check_at_rest();
+            self.check_reservations();
+            self.check_complete();
         }
         check_steps(&before, &decisions, steps);
         check_starts(&before, &decisions);
         Self::check_victims(&before, &decisions);
     }
 
-    /// Asking changes nothing: neither what is known nor what is decided next.
-    fn check_asking(&mut self) {
+    /// Queries change neither the facts nor the next decisions.
+    fn check_queries(&mut self) {
         let before = (units_of(&self.world), self.world.reservations());
         let asked = [(9001, 3, 3), (9002, 5, 1), (9003, 1, 0)];
         let asked = asked.map(|(n, cpu, priority)| unit(n, cpu, priority));
@@ -253,13 +267,13 @@ impl Sim {
         assert_eq!((units_of(&self.world), self.world.reservations()), before);
     }
 
-    /// A new world that is told the same facts.
-    fn retold(&self, backwards: bool) -> World {
+    /// A new world with the same facts.
+    fn rebuilt(&self, backwards: bool) -> World {
         let mut world = World::new(settings());
-        let mut told = units_of(&self.world);
+        let mut units = units_of(&self.world);
         let mut clusters = self.clusters.clone();
         if backwards {
-            told.reverse();
+            units.reverse();
             clusters.reverse();
             for cluster in &mut clusters {
                 cluster.nodes.reverse();
@@ -267,13 +281,13 @@ impl Sim {
         } else {
             clusters.drain(..).for_each(|cluster| world.set_cluster(cluster));
         }
-        for (unit, state) in told {
+        for (unit, state) in units {
             match state {
-                State::Waiting { .. } => world.wait(&unit),
-                State::Placed { place, started, .. } => world.placed(&unit, place, started),
+                State::Pending { .. } => world.add_pending(&unit),
+                State::Placed { place, started, .. } => world.set_placed(&unit, place, started),
                 State::Stopping { place, started, by, .. } => {
-                    world.placed(&unit, place, started);
-                    world.stopping(unit.id, by);
+                    world.set_placed(&unit, place, started);
+                    world.set_stopping(unit.id, by);
                 }
             }
         }
@@ -283,57 +297,61 @@ impl Sim {
         for n in 1..3 {
             world.set_budget(organization(n), self.world.budgets.get(&organization(n)).copied());
         }
-        self.world.reservations().iter().for_each(|reservation| world.reserve(reservation));
+        self.world
+            .reservations()
+            .iter()
+            .for_each(|reservation| world.restore_reservation(reservation));
         world
     }
 
-    /// After a whole round, nothing that could be done is left undone.
-    fn check_at_rest(&mut self) {
+    /// After a complete round no possible decision is left.
+    fn check_complete(&mut self) {
         let again = self.world.decide(self.now, ENOUGH);
-        assert!(again.is_empty() && again.waits.is_empty(), "deciding twice: {again:?}");
+        assert!(again.is_empty() && again.pending.is_empty(), "deciding twice: {again:?}");
         let facts = self.facts();
         for (unit, state) in &facts.units {
             match state {
-                State::Waiting { hold: Some(Hold { is_promised: true, .. }), .. } => {
+                State::Pending { hold: Some(Hold { is_promised: true, .. }), .. } => {
                     Self::check_promise(&facts, unit);
                 }
-                State::Waiting { said, .. } => self.check_wait(&facts, unit, *said),
+                State::Pending { reason, .. } => self.check_wait(&facts, unit, *reason),
                 _ => {}
             }
         }
     }
 
-    /// All who have waited long enough and have no room kept want it where they would find it
-    /// first, and who could get it got it.
-    fn check_keeping(&self) {
+    /// Every due head without a hold is queued in its first candidate pool, and no possible
+    /// reservation is left.
+    fn check_reservations(&self) {
         for (class, inside) in self.world.classes.iter().enumerate() {
             let Some((rank, unit)) = inside.head().filter(|_| inside.due.is_none()) else {
                 continue;
             };
-            let State::Waiting { hold, .. } = self.world.entries[unit].state else { continue };
-            let chosen = self.world.pool_for_keeping(class);
+            let State::Pending { hold, .. } = self.world.entries[unit].state else { continue };
+            let chosen = self.world.reservation_pool(class);
             for (n, pool) in self.world.pools.iter().enumerate() {
-                let wants = hold.is_none() && chosen == Some(n);
-                assert_eq!(pool.wanting.contains_key(&rank), wants, "{rank:?} in pool {n}");
+                let is_queued = hold.is_none() && chosen == Some(n);
+                assert_eq!(pool.due_heads.contains_key(&rank), is_queued, "{rank:?} in pool {n}");
             }
         }
-        for pool in self.world.pools.iter().filter(|pool| !pool.wanting.is_empty()) {
-            let limit = (pool.groups[0].order.len() * settings().kept_permille / 1000).max(1);
-            assert!(pool.aged.len() >= limit, "room could be kept");
+        for pool in self.world.pools.iter().filter(|pool| !pool.due_heads.is_empty()) {
+            let limit =
+                (pool.groups[0].order.len() * settings().max_reserved_permille / 1000).max(1);
+            assert!(pool.aged.len() >= limit, "a reservation is possible");
         }
     }
 
     fn check_promise(facts: &Facts, unit: &Unit) {
-        let kept = facts.reservations.iter().find(|r| r.unit == unit.id).expect("promised");
-        let node = facts.node(&kept.place);
-        assert!(facts.fits_soon(unit, node), "{unit:?} will not fit on {node:?}");
+        let reserved = facts.reservations.iter().find(|r| r.unit == unit.id).expect("promised");
+        let node = facts.node(&reserved.place);
+        assert!(facts.fits_future(unit, node), "{unit:?} will not fit on {node:?}");
         assert!(!facts.fits_now(unit, node), "{unit:?} could start on {node:?}");
     }
 
-    fn check_wait(&self, facts: &Facts, unit: &Unit, said: Option<Wait>) {
-        assert!(said.is_some(), "{unit:?} does not know why it waits");
+    fn check_wait(&self, facts: &Facts, unit: &Unit, reason: Option<PendingReason>) {
+        assert!(reason.is_some(), "{unit:?} is pending without a reason");
         for node in &facts.nodes {
-            assert!(!facts.fits_soon(unit, node), "{unit:?} would fit on {node:?}");
+            assert!(!facts.fits_future(unit, node), "{unit:?} would fit on {node:?}");
         }
         let left = self.world.preemptions_left(unit.organization);
         let loss = facts.least_loss(unit, self.now, left);
@@ -344,21 +362,21 @@ impl Sim {
         for preemption in &decisions.preemptions {
             let (victim, state) = before.unit(preemption.victim);
             let (by, _) = before.unit(preemption.by);
-            assert!(victim.priority < by.priority, "only strictly lower ones yield");
+            assert!(victim.priority < by.priority, "only lower priorities are preempted");
             assert!(matches!(state, State::Placed { place, .. } if *place == preemption.place));
         }
         let mut victims: Vec<UnitId> = decisions.preemptions.iter().map(|p| p.victim).collect();
         victims.sort();
         victims.dedup();
-        assert_eq!(victims.len(), decisions.preemptions.len(), "each yields once");
+        assert_eq!(victims.len(), decisions.preemptions.len(), "each victim is preempted once");
     }
 }
 
-fn again(mut world: World, now: Time) -> Decisions {
+fn decide_all(mut world: World, now: Time) -> Decisions {
     world.decide(now, ENOUGH)
 }
 
-/// The same to carry out; a fresh world also has to say to everybody why they wait.
+/// Compares what is executed; a fresh world also reports the reason of every pending unit.
 fn assert_same(incremental: &Decisions, fresh: &Decisions) {
     assert_eq!(incremental.starts, fresh.starts);
     assert_eq!(incremental.preemptions, fresh.preemptions);
@@ -366,27 +384,27 @@ fn assert_same(incremental: &Decisions, fresh: &Decisions) {
 }
 
 fn check_steps(before: &Facts, decisions: &Decisions, steps: usize) {
-    assert!(decisions.steps <= steps, "asked for {steps}, took {}", decisions.steps);
+    assert!(decisions.steps <= steps, "limit {steps}, took {}", decisions.steps);
     let size = before.units.len() + before.nodes.len() + 1;
-    assert!(decisions.steps <= 20 * size, "{} steps for {size} things", decisions.steps);
+    assert!(decisions.steps <= 20 * size, "{} steps for {size} units and nodes", decisions.steps);
     assert!(decisions.is_complete || decisions.steps == steps);
 }
 
-/// Starts one by one: each fits, and whoever is overtaken does not and is named.
+/// Checks that each start fits and that its backfill names the first overtaken unit.
 fn check_starts(before: &Facts, decisions: &Decisions) {
     let mut facts = before.clone();
-    // Reservations that were there before say nothing of what was let go meanwhile.
+    // Earlier reservations may have been released in this round.
     facts.reservations.clear();
     for start in &decisions.starts {
         let node = facts.node(&start.place).clone();
         let unit = facts.unit(start.unit).0.clone();
         assert!(facts.may_use(&unit, &node));
         for kind in KINDS {
-            let want = unit.request.get(kind).milli();
-            assert!(want == 0 || want <= facts.free(&node, kind), "oversubscribed: {start:?}");
+            let demand = unit.request.get(kind).milli();
+            assert!(demand == 0 || demand <= facts.free(&node, kind), "oversubscribed: {start:?}");
         }
         let is_ahead = |other: &Unit, state: &State| {
-            matches!(state, State::Waiting { .. }) && other.rank() < unit.rank()
+            matches!(state, State::Pending { .. }) && other.rank() < unit.rank()
         };
         let ahead = facts.units.iter().filter(|(other, state)| is_ahead(other, state));
         let first = ahead
@@ -401,7 +419,7 @@ fn check_starts(before: &Facts, decisions: &Decisions) {
 
 proptest! {
     #[test]
-    fn whatever_happens_the_rules_hold(
+    fn rules_hold_after_every_step_of_a_history(
         sizes in prop::collection::vec((2i64..8, prop_oneof![2 => Just(0i64), 1 => 1i64..4]), 1..6),
         ops in prop::collection::vec(op(), 1..60),
     ) {
@@ -413,14 +431,14 @@ proptest! {
     }
 }
 
-/// Somebody on a node: which node, CPU, GPU, priority and start.
+/// A unit on a node: node, CPU, GPU, priority and start.
 type On = (Index, i64, i64, i64, i64);
 
 fn residents(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<On>> {
     prop::collection::vec((any::<Index>(), 1i64..4, 0i64..2, -2i64..4, 0i64..50), count)
 }
 
-/// Who yields to an arrival (CPU, GPU, priority) is who brute force would choose.
+/// Checks that the victims of an arrival (CPU, GPU, priority) have the least loss.
 fn check_least_loss(
     sizes: &[(i64, i64)],
     residents: Vec<On>,
@@ -434,7 +452,7 @@ fn check_least_loss(
         let request = Resources::from([("cpu", cpu), ("gpu", gpu)]);
         if KINDS.iter().all(|kind| request.get(kind).milli() <= facts.free(node, kind)) {
             let unit = Unit { request, ..unit(n, cpu, priority) };
-            sim.world.placed(&unit, node.place.clone(), Time(started));
+            sim.world.set_placed(&unit, node.place.clone(), Time(started));
         }
     }
     let budget = limit.map(|limit| Budget { limit, used: 0 });
@@ -442,7 +460,7 @@ fn check_least_loss(
     sim.now = Time(50);
     let request = Resources::from([("cpu", arrival.0), ("gpu", arrival.1)]);
     let arrival = Unit { request, ..unit(99, 0, arrival.2) };
-    sim.world.wait(&arrival);
+    sim.world.add_pending(&arrival);
     let facts = sim.facts();
     let decisions = sim.world.decide(sim.now, ENOUGH);
     if !decisions.starts.is_empty() {
@@ -453,9 +471,9 @@ fn check_least_loss(
     let best = facts.least_loss(&arrival, sim.now, left);
     let chosen = decisions.preemptions.iter().fold(Loss::NONE, |loss, preemption| {
         let (unit, state) = facts.unit(preemption.victim);
-        assert!(unit.priority < arrival.priority, "only strictly lower ones yield");
+        assert!(unit.priority < arrival.priority, "only lower priorities are preempted");
         let State::Placed { started, .. } = state else { panic!("{state:?}") };
-        loss.and(unit.priority, *started, sim.now)
+        loss.plus(unit.priority, *started, sim.now)
     });
     let got = (!decisions.preemptions.is_empty()).then_some(chosen);
     assert_eq!(got, best);
@@ -463,7 +481,7 @@ fn check_least_loss(
 
 proptest! {
     #[test]
-    fn victims_are_what_brute_force_would_choose(
+    fn victims_have_the_least_loss(
         sizes in prop::collection::vec((2i64..8, 0i64..3), 1..5),
         residents in residents(0..16),
         arrival in (1i64..8, 0i64..3, 0i64..5),
@@ -473,7 +491,7 @@ proptest! {
     }
 
     #[test]
-    fn victims_are_what_brute_force_would_choose_on_full_nodes(
+    fn victims_have_the_least_loss_on_full_nodes(
         sizes in prop::collection::vec((6i64..12, 1i64..4), 1..4),
         residents in residents(12..36),
         arrival in (3i64..9, 0i64..3, 1i64..5),

@@ -1,8 +1,8 @@
-//! The same rules by brute force: slow, plain, and sharing nothing with the indexes.
+//! A brute-force scheduler that shares no code with the indexes.
 
 use super::*;
 
-/// A node as the oracle sees it.
+/// A node without indexes.
 #[derive(Debug, Clone)]
 pub(super) struct PlainNode {
     pub(super) place: Place,
@@ -24,7 +24,7 @@ pub(super) struct Facts {
 pub(super) const KINDS: [&str; 3] = ["cpu", "gpu", "ram"];
 
 impl Facts {
-    pub(super) fn of(clusters: &[Cluster], world: &World) -> Self {
+    pub(super) fn new(clusters: &[Cluster], world: &World) -> Self {
         let nodes = clusters.iter().flat_map(|cluster| {
             cluster.nodes.iter().map(|node| {
                 let mut labels = cluster.labels.clone();
@@ -35,7 +35,7 @@ impl Facts {
                     is_open: cluster.is_ready,
                     labels,
                     capacity: node.capacity.clone(),
-                    taken: node.taken.clone(),
+                    taken: node.manually_reserved.clone(),
                 }
             })
         });
@@ -51,28 +51,28 @@ impl Facts {
         self.nodes.iter().find(|node| node.place == *place).expect("known")
     }
 
-    /// What those on a node hold who match, in thousandths.
-    fn held(&self, place: &Place, kind: &str, matching: impl Fn(&Unit, bool) -> bool) -> i64 {
+    /// Capacity used on a node by matching units, in thousandths.
+    fn used(&self, place: &Place, kind: &str, matching: impl Fn(&Unit, bool) -> bool) -> i64 {
         let on = self.units.iter().filter(|(unit, state)| match state {
             State::Placed { place: there, .. } => there == place && matching(unit, false),
             State::Stopping { place: there, .. } => there == place && matching(unit, true),
-            State::Waiting { .. } => false,
+            State::Pending { .. } => false,
         });
         on.map(|(unit, _)| unit.request.get(kind).milli()).sum()
     }
 
     pub(super) fn free(&self, node: &PlainNode, kind: &str) -> i64 {
         let has = node.capacity.get(kind).milli() - node.taken.get(kind).milli();
-        has - self.held(&node.place, kind, |_, _| true)
+        has - self.used(&node.place, kind, |_, _| true)
     }
 
-    /// What will be free, less what is kept for those who rank before `rank`.
-    pub(super) fn soon(&self, node: &PlainNode, kind: &str, rank: &Rank) -> i64 {
-        let stopping = self.held(&node.place, kind, |_, stops| stops);
+    /// Future free capacity, less reservations of better ranks.
+    pub(super) fn future_free(&self, node: &PlainNode, kind: &str, rank: &Rank) -> i64 {
+        let stopping = self.used(&node.place, kind, |_, stops| stops);
         let ahead = self.reservations.iter().filter(|r| r.place == node.place);
         let ahead = ahead.map(|r| &self.unit(r.unit).0).filter(|unit| unit.rank() < *rank);
-        let kept: i64 = ahead.map(|unit| unit.request.get(kind).milli()).sum();
-        self.free(node, kind) + stopping - kept
+        let reserved: i64 = ahead.map(|unit| unit.request.get(kind).milli()).sum();
+        self.free(node, kind) + stopping - reserved
     }
 
     pub(super) fn may_use(&self, unit: &Unit, node: &PlainNode) -> bool {
@@ -95,20 +95,22 @@ impl Facts {
         })
     }
 
-    fn fits(unit: &Unit, room: impl Fn(&str) -> i64) -> bool {
-        unit.request.iter().all(|(kind, want)| want.is_zero() || want.milli() <= room(kind))
+    fn fits(unit: &Unit, free: impl Fn(&str) -> i64) -> bool {
+        unit.request.iter().all(|(kind, demand)| demand.is_zero() || demand.milli() <= free(kind))
     }
 
     pub(super) fn fits_now(&self, unit: &Unit, node: &PlainNode) -> bool {
-        let room = |kind: &str| self.soon(node, kind, &unit.rank()).min(self.free(node, kind));
-        self.may_use(unit, node) && Self::fits(unit, room)
+        let free =
+            |kind: &str| self.future_free(node, kind, &unit.rank()).min(self.free(node, kind));
+        self.may_use(unit, node) && Self::fits(unit, free)
     }
 
-    pub(super) fn fits_soon(&self, unit: &Unit, node: &PlainNode) -> bool {
-        self.may_use(unit, node) && Self::fits(unit, |kind| self.soon(node, kind, &unit.rank()))
+    pub(super) fn fits_future(&self, unit: &Unit, node: &PlainNode) -> bool {
+        self.may_use(unit, node)
+            && Self::fits(unit, |kind| self.future_free(node, kind, &unit.rank()))
     }
 
-    /// The least loss with which `unit` can have room, over all nodes and all sets of victims.
+    /// The least loss that lets `unit` start, over all nodes and all sets of victims.
     pub(super) fn least_loss(&self, unit: &Unit, now: Time, limit: usize) -> Option<Loss> {
         let nodes = self.nodes.iter().filter(|node| self.may_use(unit, node));
         nodes.filter_map(|node| self.least_loss_on(unit, node, now, limit)).min()
@@ -131,17 +133,17 @@ impl Facts {
                 _ => None,
             })
             .collect();
-        assert!(lower.len() < 14, "small worlds only");
+        assert!(lower.len() < 14, "only for small worlds");
         let sets = (0u32..1 << lower.len()).filter(|set| set.count_ones() as usize <= limit);
         let chosen = |set: u32| (0..lower.len()).filter(move |i| set >> i & 1 == 1);
         let enough = sets.filter(|&set| {
             Self::fits(unit, |kind| {
                 let given: i64 = chosen(set).map(|i| lower[i].0.request.get(kind).milli()).sum();
-                self.soon(node, kind, &unit.rank()) + given
+                self.future_free(node, kind, &unit.rank()) + given
             })
         });
         let loss =
-            |set| chosen(set).fold(Loss::NONE, |l, i| l.and(lower[i].0.priority, lower[i].1, now));
+            |set| chosen(set).fold(Loss::NONE, |l, i| l.plus(lower[i].0.priority, lower[i].1, now));
         enough.map(loss).min()
     }
 }

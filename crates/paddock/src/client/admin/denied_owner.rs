@@ -1,4 +1,4 @@
-//! `paddock admin denied-owner`: users who may not have instances.
+//! `paddock admin denied-owner`: manages users who may not own instances.
 
 use serde_json::json;
 use wire::denied_owner::{DeniedOwner, DeniedOwners, NewDeniedOwner};
@@ -16,41 +16,41 @@ const PATH: [&str; 2] = ["admin", "denied-owners"];
 /// `paddock admin denied-owner …`.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
-    /// Denies a user instances; those that the user has are deleted
+    /// Deny a user instances, and delete the user's instances
     #[command(after_help = "\
 Example:
   paddock admin denied-owner add eve --reason \"Sends spam\" --yes")]
     Add {
-        /// The user's name
+        /// User name
         username: String,
-        /// Why, for those who look at the list
+        /// Reason, shown in the list
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
-        /// Denies without asking
+        /// Skip the confirmation prompt
         #[arg(long, short)]
         yes: bool,
     },
-    /// Lists the users who may not have instances
+    /// List users who may not own instances
     #[command(visible_alias = "ls", after_help = "Example:\n  paddock admin denied-owner list")]
     List,
-    /// Lets a user have instances again
+    /// Allow a user to own instances again
     #[command(
         visible_alias = "rm",
         after_help = "Example:\n  paddock admin denied-owner remove eve"
     )]
     Remove {
-        /// The user's name
+        /// User name
         username: String,
     },
 }
 
-/// Carries out one of the commands.
+/// Runs a command.
 pub(super) async fn run(command: Command, api: &Api, printer: &mut Printer) -> Result<(), Error> {
     match command {
         Command::Add { username, reason, yes } => add(api, printer, &username, reason, yes).await,
         Command::List => {
-            let answer = api.send(&Call::get(&PATH)).await?;
-            printer.answer(&answer, || Ok(table(&api.read::<DeniedOwners>(&answer)?.items)))
+            let response = api.send(&Call::get(&PATH)).await?;
+            printer.response(&response, || Ok(table(&api.read::<DeniedOwners>(&response)?.items)))
         }
         Command::Remove { username } => remove(api, printer, &username).await,
     }
@@ -63,27 +63,29 @@ async fn add(
     reason: Option<String>,
     yes: bool,
 ) -> Result<(), Error> {
-    prompt::confirm(&format!("Deny {username} instances, and delete all that there are?"), yes)?;
+    prompt::confirm(&format!("Deny {username} instances and delete existing ones?"), yes)?;
     let new = NewDeniedOwner { owner: username.into(), reason: reason.unwrap_or_default() };
-    let answer = api.send(&Call::create(&PATH, json!(new))).await?;
-    printer.answer(&answer, || Ok(table(&[api.read(&answer)?])))
+    let response = api.send(&Call::create(&PATH, json!(new))).await?;
+    printer.response(&response, || Ok(table(&[api.read(&response)?])))
 }
 
 async fn remove(api: &Api, printer: &mut Printer, username: &str) -> Result<(), Error> {
     let [admin, denied] = PATH;
-    let answer = api.send(&Call::delete(&[admin, denied, username])).await.map_err(|error| {
+    let response = api.send(&Call::delete(&[admin, denied, username])).await.map_err(|error| {
         match error.status() {
-            Some(404) => error.or_next(r#""paddock admin denied-owner list" shows who is denied"#),
+            Some(404) => {
+                error.or_hint(r#"run "paddock admin denied-owner list" to see denied users"#)
+            }
             _ => error,
         }
     })?;
-    printer.answer_or_note(&answer, &format!("{username} may have instances again"))
+    printer.response_or_note(&response, &format!("{username} may own instances again"))
 }
 
 fn table(denied: &[DeniedOwner]) -> String {
-    let row = |table: Table, one: &DeniedOwner| {
-        let created = format::timestamp(one.created_at);
-        table.row([one.owner.clone(), created, one.reason.clone()])
+    let row = |table: Table, item: &DeniedOwner| {
+        let created = format::timestamp(item.created_at);
+        table.row([item.owner.clone(), created, item.reason.clone()])
     };
     denied.iter().fold(Table::new(&["OWNER", "CREATED", "REASON"]), row).render()
 }

@@ -1,4 +1,5 @@
-//! `paddock admin instance`: instances of all organizations, through the administrators' calls of each kind.
+//! `paddock admin instance`: manages instances of all organizations, through the admin API of each
+//! service kind.
 
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ use crate::client::wait::{Goal, Wait, wait};
 /// `paddock admin instance …`.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
-    /// Lists instances of all organizations
+    /// List instances of all organizations
     #[command(
         visible_alias = "ls",
         after_help = "\
@@ -28,7 +29,7 @@ Example:
   paddock admin instance list --search \"owner = ann\" --order \"created_at desc\""
     )]
     List {
-        /// Only those of this kind of service
+        /// Filter by service kind
         #[arg(long)]
         kind: Option<String>,
         #[command(flatten)]
@@ -36,41 +37,41 @@ Example:
         #[command(flatten)]
         limit: Limit,
     },
-    /// Shows all of one instance, with what only administrators see
+    /// Show an instance, including fields for administrators
     #[command(visible_alias = "get", after_help = "Example:\n  paddock admin instance show orders")]
     Show {
-        /// Its name or its id
+        /// Name or id of the instance
         #[arg(value_name = "NAME-OR-ID")]
         which: String,
     },
-    /// Lets an instance rest: it does not run, and keeps its place and all that it holds
+    /// Suspend an instance: stop it, but keep its capacity and data
     #[command(after_help = "Example:\n  paddock admin instance suspend orders --wait")]
     Suspend {
-        /// Its name or its id
+        /// Name or id of the instance
         #[arg(value_name = "NAME-OR-ID")]
         which: String,
         #[command(flatten)]
         wait: Wait,
     },
-    /// Lets an instance that rests work again
+    /// Resume a suspended instance
     #[command(after_help = "Example:\n  paddock admin instance resume orders --wait")]
     Resume {
-        /// Its name or its id
+        /// Name or id of the instance
         #[arg(value_name = "NAME-OR-ID")]
         which: String,
         #[command(flatten)]
         wait: Wait,
     },
-    /// Deletes an instance of whichever organization, and all that it holds
+    /// Delete an instance and all its data
     #[command(
         visible_alias = "rm",
         after_help = "Example:\n  paddock admin instance delete orders --yes --wait"
     )]
     Delete {
-        /// Its name or its id
+        /// Name or id of the instance
         #[arg(value_name = "NAME-OR-ID")]
         which: String,
-        /// Deletes without asking
+        /// Skip the confirmation prompt
         #[arg(long, short)]
         yes: bool,
         #[command(flatten)]
@@ -78,28 +79,32 @@ Example:
     },
 }
 
-/// Carries out one of the commands.
+/// Runs a command.
 pub(super) async fn run(command: Command, api: &Api, printer: &mut Printer) -> Result<(), Error> {
-    carry_out(command, api, printer).await.map_err(|error| match error.status() {
-        // For others than administrators these calls don't exist.
-        Some(404) => error.or_next(super::NEXT),
+    dispatch(command, api, printer).await.map_err(|error| match error.status() {
+        // The admin API responds with 404 to other users.
+        Some(404) => error.or_hint(super::LOGIN_HINT),
         _ => error,
     })
 }
 
-async fn carry_out(command: Command, api: &Api, printer: &mut Printer) -> Result<(), Error> {
+async fn dispatch(command: Command, api: &Api, printer: &mut Printer) -> Result<(), Error> {
     match command {
         Command::List { kind, filter, limit } => {
-            let services = catalog::some(api, kind.as_deref()).await?;
-            list::of_all(api, &services, &filter, limit.limit).await?.print(
+            let services = catalog::find_or_all(api, kind.as_deref()).await?;
+            list::all_organizations(api, &services, &filter, limit.limit).await?.print(
                 api,
                 printer,
                 view::admin_table,
             )
         }
         Command::Show { which } => show(api, printer, &which).await,
-        Command::Suspend { which, wait } => rest(api, printer, &which, true, wait.limit()).await,
-        Command::Resume { which, wait } => rest(api, printer, &which, false, wait.limit()).await,
+        Command::Suspend { which, wait } => {
+            set_suspended(api, printer, &which, true, wait.limit()).await
+        }
+        Command::Resume { which, wait } => {
+            set_suspended(api, printer, &which, false, wait.limit()).await
+        }
         Command::Delete { which, yes, wait } => {
             delete(api, printer, &which, yes, wait.limit()).await
         }
@@ -107,28 +112,28 @@ async fn carry_out(command: Command, api: &Api, printer: &mut Printer) -> Result
 }
 
 async fn show(api: &Api, printer: &mut Printer, which: &str) -> Result<(), Error> {
-    let place = Place::find(api, which).await?;
-    let answer = api.send(&place.call(Call::get)).await?;
-    printer.answer(&answer, || Ok(fields(&api.read(&answer)?)))
+    let target = Target::find(api, which).await?;
+    let response = api.send(&target.call(Call::get)).await?;
+    printer.response(&response, || Ok(fields(&api.read(&response)?)))
 }
 
-/// Suspends or resumes.
-async fn rest(
+/// Suspends or resumes an instance.
+async fn set_suspended(
     api: &Api,
     printer: &mut Printer,
     which: &str,
     suspended: bool,
     limit: Option<Duration>,
 ) -> Result<(), Error> {
-    let place = Place::find(api, which).await?;
-    api.send(&place.call(|path| Call::patch(path, json!({ "suspended": suspended })))).await?;
+    let target = Target::find(api, which).await?;
+    api.send(&target.call(|path| Call::patch(path, json!({ "suspended": suspended })))).await?;
     if let Some(limit) = limit {
         let up: &[&str] = if suspended { &["suspended"] } else { &["ready"] };
         let kind = Kind { up, ..INSTANCE };
-        wait(api, &kind, &place.subject, Goal::up(&kind), limit).await?;
+        wait(api, &kind, &target.subject, Goal::up(&kind), limit).await?;
     }
-    let answer = api.send(&Call::get(&[INSTANCE.path, &place.subject.id])).await?;
-    printer.answer(&answer, || Ok(view::admin_table(&[api.read(&answer)?])))
+    let response = api.send(&Call::get(&[INSTANCE.path, &target.subject.id])).await?;
+    printer.response(&response, || Ok(view::admin_table(&[api.read(&response)?])))
 }
 
 async fn delete(
@@ -138,33 +143,33 @@ async fn delete(
     yes: bool,
     limit: Option<Duration>,
 ) -> Result<(), Error> {
-    let place = Place::find(api, which).await?;
-    let call = place.call(Call::delete).query("async", Some(true));
-    subject::delete_by(api, printer, &INSTANCE, &place.subject, call, yes, limit).await
+    let target = Target::find(api, which).await?;
+    let call = target.call(Call::delete).query("async", Some(true));
+    subject::delete_by(api, printer, &INSTANCE, &target.subject, call, yes, limit).await
 }
 
-/// An instance, and where administrators find it.
-struct Place {
+/// An instance and its location in the admin API.
+struct Target {
     subject: Subject,
     family: String,
     plural: String,
 }
 
-impl Place {
+impl Target {
     async fn find(api: &Api, which: &str) -> Result<Self, Error> {
         let subject = subject::find(api, &INSTANCE, which).await?;
-        let kind = subject.kind.clone().ok_or_else(|| api.foreign())?;
+        let kind = subject.kind.clone().ok_or_else(|| api.invalid_response())?;
         let service = catalog::find(api, &kind).await?;
         let plural = catalog::plural(api, &service).await?;
         Ok(Self { subject, family: service.api, plural })
     }
 
-    fn call(&self, make: impl FnOnce(&[&str]) -> Call) -> Call {
-        make(&["admin", &self.plural, &self.subject.id]).to(&self.family)
+    fn call(&self, method: impl FnOnce(&[&str]) -> Call) -> Call {
+        method(&["admin", &self.plural, &self.subject.id]).to(&self.family)
     }
 }
 
-/// All that there is, whatever the kind calls it.
+/// All fields, with the names that the service kind uses.
 fn fields(object: &Map<String, Value>) -> String {
     let names: Vec<(String, String)> = object
         .iter()
@@ -188,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_instance_is_shown_in_the_words_of_its_kind() {
+    fn field_names_are_those_of_the_service_kind() {
         let object = json!({ "desired_rhino_version": "1.1", "id": "1", "multi_az": false });
         let text = fields(object.as_object().unwrap());
         let want = "\

@@ -1,4 +1,4 @@
-//! `paddock admin quota`: granting and taking back.
+//! `paddock admin quota`: manages quota grants.
 
 use serde::Deserialize;
 use wire::quota::{Grant, Grants, NewGrant};
@@ -18,78 +18,78 @@ use crate::client::table::Table;
 /// `paddock admin quota …`.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
-    /// Grants quota; the same to the same holder replaces what was granted before
+    /// Grant quota; replaces an existing grant of the same type to the same holder
     #[command(after_help = "\
-Once anything is granted, everybody else may have only what they were granted, and trials.
+As soon as one grant exists, users are limited to what they are granted, and trials.
 
 Example:
   paddock admin quota grant --org acme --type standard --limit 3
   paddock admin quota grant --user ann --kind kafka --type standard --limit 1 --expires-at 30d")]
     Grant(GrantArgs),
-    /// Lists what was granted to whom
+    /// List quota grants
     #[command(visible_alias = "ls", after_help = "Example:\n  paddock admin quota list --org acme")]
     List {
         #[command(flatten)]
-        holder: MaybeHolder,
+        holder: HolderFilter,
     },
-    /// Takes a grant back; what it was for is suspended for its grace, and then deleted
+    /// Revoke a grant; its instances are suspended, and deleted after the grace period
     #[command(after_help = "Example:\n  paddock admin quota revoke ID --yes")]
     Revoke {
-        /// The grant's id
+        /// Id of the grant
         id: String,
-        /// Takes it back without asking
+        /// Skip the confirmation prompt
         #[arg(long, short)]
         yes: bool,
     },
 }
 
-/// What is granted.
+/// `paddock admin quota grant`.
 #[derive(clap::Args)]
 pub(crate) struct GrantArgs {
     #[command(flatten)]
     holder: Holder,
-    /// Of which kind of service [default: of every kind that has the type]
+    /// Service kind [default: all kinds with this type]
     #[arg(long)]
     kind: Option<String>,
-    /// Of which instance type
+    /// Instance type
     #[arg(long = "type", value_name = "TYPE")]
     instance_type: String,
-    /// Paid how [default: standard]
+    /// Billing model [default: standard]
     #[arg(long, value_name = "NAME")]
     billing_model: Option<String>,
-    /// How many units at most [default: as many as they like]
+    /// Maximum number of units [default: unlimited]
     #[arg(long, value_name = "N")]
     limit: Option<u32>,
-    /// Until when: a time, or how long from now, such as 30d
+    /// Expiry: a time, or a duration from now, such as 30d
     #[arg(long, value_name = "TIME", value_parser = parse::until)]
     expires_at: Option<String>,
 }
 
-/// To whom.
+/// Holder of a grant.
 #[derive(clap::Args)]
 #[group(required = true, multiple = false)]
 struct Holder {
-    /// An organization, by name or id
+    /// Name or id of an organization
     #[arg(long, value_name = "NAME-OR-ID")]
     org: Option<String>,
-    /// A user, by name
+    /// Name of a user
     #[arg(long, value_name = "USERNAME")]
     user: Option<String>,
 }
 
-/// To whom, if that matters.
+/// Filter by holder.
 #[derive(clap::Args)]
 #[group(multiple = false)]
-pub(crate) struct MaybeHolder {
-    /// Only what was granted to this organization, by name or id
+pub(crate) struct HolderFilter {
+    /// Filter by organization, by name or id
     #[arg(long, value_name = "NAME-OR-ID")]
     org: Option<String>,
-    /// Only what was granted to this user, by name
+    /// Filter by user name
     #[arg(long, value_name = "USERNAME")]
     user: Option<String>,
 }
 
-/// Carries out one of the commands.
+/// Runs a command.
 pub(super) async fn run(command: Command, api: &Api, printer: &mut Printer) -> Result<(), Error> {
     match command {
         Command::Grant(args) => grant(api, printer, args).await,
@@ -100,30 +100,29 @@ pub(super) async fn run(command: Command, api: &Api, printer: &mut Printer) -> R
 
 async fn grant(api: &Api, printer: &mut Printer, args: GrantArgs) -> Result<(), Error> {
     let body = request(&args.request(api).await?);
-    let answer = api.send(&Call::create(&["admin", "quota"], body)).await?;
-    printer.answer(&answer, || Ok(table(&[api.read(&answer)?])))
+    let response = api.send(&Call::create(&["admin", "quota"], body)).await?;
+    printer.response(&response, || Ok(table(&[api.read(&response)?])))
 }
 
-async fn list(api: &Api, printer: &mut Printer, holder: MaybeHolder) -> Result<(), Error> {
+async fn list(api: &Api, printer: &mut Printer, holder: HolderFilter) -> Result<(), Error> {
     let org = match holder.org {
         Some(which) => Some(format!("organization/{}", organization(api, &which).await?)),
         None => None,
     };
     let user = holder.user.map(|name| format!("user/{name}"));
-    let answer = api.send(&Call::get(&["admin", "quota"]).query("holder", org.or(user))).await?;
-    printer.answer(&answer, || Ok(table(&api.read::<Grants>(&answer)?.items)))
+    let response = api.send(&Call::get(&["admin", "quota"]).query("holder", org.or(user))).await?;
+    printer.response(&response, || Ok(table(&api.read::<Grants>(&response)?.items)))
 }
 
 async fn revoke(api: &Api, printer: &mut Printer, id: &str, yes: bool) -> Result<(), Error> {
-    prompt::confirm(&format!("Take grant {id} back?"), yes)?;
-    let answer =
-        api.send(&Call::delete(&["admin", "quota", id])).await.map_err(|error| {
-            match error.status() {
-                Some(404) => error.or_next(r#""paddock admin quota list" shows what was granted"#),
-                _ => error,
-            }
-        })?;
-    printer.answer_or_note(&answer, &format!("grant {id} is taken back"))
+    prompt::confirm(&format!("Revoke grant {id}?"), yes)?;
+    let response = api.send(&Call::delete(&["admin", "quota", id])).await.map_err(|error| {
+        match error.status() {
+            Some(404) => error.or_hint(r#"run "paddock admin quota list" to see all grants"#),
+            _ => error,
+        }
+    })?;
+    printer.response_or_note(&response, &format!("grant {id} revoked"))
 }
 
 impl GrantArgs {
@@ -144,7 +143,7 @@ impl GrantArgs {
     }
 }
 
-/// The id of an organization. What has the form of an id is taken for one, unless it is a name.
+/// Id of an organization. A text in the format of an id is one, unless it is a name.
 async fn organization(api: &Api, which: &str) -> Result<String, Error> {
     #[derive(Deserialize)]
     struct Organization {
@@ -153,16 +152,16 @@ async fn organization(api: &Api, which: &str) -> Result<String, Error> {
     }
     let all = page::list(api, Call::get(&["organizations"]), usize::MAX).await?;
     let all: Vec<Organization> = all.read(api)?;
-    let named: Vec<&Organization> = all.iter().filter(|one| one.name == which).collect();
+    let named: Vec<&Organization> = all.iter().filter(|org| org.name == which).collect();
     match named.as_slice() {
         [one] => Ok(one.id.clone()),
         [] if subject::is_id(which) => Ok(which.into()),
-        [] => Err(Error::failed_but(
-            format!("there is no organization {which:?} that you see"),
-            "the platform administrator sees all of them",
+        [] => Err(Error::failed_with_hint(
+            format!("organization {which:?} not found"),
+            "only the platform administrator sees all organizations",
         )),
         several => {
-            let ids: Vec<String> = several.iter().map(|one| one.id.clone()).collect();
+            let ids: Vec<String> = several.iter().map(|org| org.id.clone()).collect();
             Err(subject::ambiguous("organizations", which, &ids))
         }
     }
@@ -170,16 +169,16 @@ async fn organization(api: &Api, which: &str) -> Result<String, Error> {
 
 fn table(grants: &[Grant]) -> String {
     let header = ["ID", "HOLDER", "KIND", "TYPE", "BILLING MODEL", "LIMIT", "EXPIRES", "CREATED"];
-    let row = |table: Table, one: &Grant| {
+    let row = |table: Table, grant: &Grant| {
         table.row([
-            one.id.clone(),
-            one.holder.clone(),
-            one.kind.clone().unwrap_or_else(|| "all".into()),
-            one.instance_type.clone(),
-            one.billing_model.clone(),
-            limit(one.limit),
-            format::timestamp(one.expires_at),
-            format::timestamp(one.created_at),
+            grant.id.clone(),
+            grant.holder.clone(),
+            grant.kind.clone().unwrap_or_else(|| "all".into()),
+            grant.instance_type.clone(),
+            grant.billing_model.clone(),
+            limit(grant.limit),
+            format::timestamp(grant.expires_at),
+            format::timestamp(grant.created_at),
         ])
     };
     grants.iter().fold(Table::new(&header), row).render()
@@ -190,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_grant_without_a_kind_is_for_all() {
+    fn grant_without_kind_applies_to_all_kinds() {
         let grants: Vec<Grant> = serde_json::from_str(
             r#"[{"id":"1","holder":"user/ann","kind":null,"instance_type":"grown",
                  "billing_model":"standard","limit":2,"expires_at":null,"created_by":"u",
@@ -200,9 +199,9 @@ mod tests {
         )
         .unwrap();
         let want = "\
-ID  HOLDER    KIND   TYPE   BILLING MODEL  LIMIT  EXPIRES  CREATED
-1   user/ann  all    grown  standard       2      -        2026-01-02T03:04:05Z
-2   user/bob  rhino  grown  -              none   -        2026-01-02T03:04:05Z
+ID  HOLDER    KIND   TYPE   BILLING MODEL  LIMIT      EXPIRES  CREATED
+1   user/ann  all    grown  standard       2          -        2026-01-02T03:04:05Z
+2   user/bob  rhino  grown  -              unlimited  -        2026-01-02T03:04:05Z
 ";
         assert_eq!(table(&grants), want);
     }

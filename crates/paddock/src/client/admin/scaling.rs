@@ -1,4 +1,4 @@
-//! `paddock admin scaling`: what grows and shrinks by itself, and why it does or does not.
+//! `paddock admin scaling`: shows autoscaled cluster pools.
 
 use wire::scaling::{Pool, Pools};
 
@@ -11,31 +11,31 @@ use crate::client::table::Table;
 
 /// Lists the pools.
 pub(super) async fn run(api: &Api, printer: &mut Printer) -> Result<(), Error> {
-    let answer = api.send(&Call::get(&["fleet", "scaling"])).await?;
-    let pools: Pools = api.read(&answer)?;
-    printer.answer(&answer, || Ok(table(&pools.items)))?;
+    let response = api.send(&Call::get(&["fleet", "scaling"])).await?;
+    let pools: Pools = api.read(&response)?;
+    printer.response(&response, || Ok(table(&pools.items)))?;
     if pools.items.is_empty() {
-        printer.note("nothing grows by itself: start the server with --scaling-file");
+        printer.note("autoscaling is not configured: start the server with --scaling-file");
     }
     Ok(())
 }
 
 fn table(pools: &[Pool]) -> String {
     let header =
-        ["POOL", "CLUSTERS", "BOUNDS", "WAITING", "DECISION", "SINCE", "NEXT LOOK", "REASON"];
+        ["POOL", "CLUSTERS", "BOUNDS", "PENDING", "DECISION", "SINCE", "NEXT CHECK", "REASON"];
     pools.iter().fold(Table::new(&header), |table, pool| table.row(row(pool))).render()
 }
 
 fn row(pool: &Pool) -> [String; 8] {
     let clusters: Vec<String> =
         pool.clusters.iter().map(|(status, count)| format!("{count} {status}")).collect();
-    let waiting: usize = pool.waiting.iter().map(|one| one.count).sum();
+    let pending: usize = pool.waiting.iter().map(|waiting| waiting.count).sum();
     let dry_run = if pool.dry_run { " (dry run)" } else { "" };
     [
         pool.name.clone(),
         if clusters.is_empty() { "0".into() } else { clusters.join(", ") },
         format!("{} to {}", pool.settings.at_least, pool.settings.at_most),
-        waiting.to_string(),
+        pending.to_string(),
         format!("{}{dry_run}", pool.decision),
         format::timestamp(pool.since),
         format::timestamp(pool.next_look),
@@ -48,9 +48,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pool_is_one_line_with_its_reason() {
+    fn table_has_one_row_per_pool() {
         let pools = serde_json::json!([{
-            "name": "east", "decision": "stay", "reason": "east-2 is on its way.", "dry_run": true,
+            "name": "east", "decision": "stay", "reason": "Creating east-2.", "dry_run": true,
             "since": "2026-01-02T03:04:05.6Z", "clusters": {"ready": 1, "accepted": 1},
             "used": {}, "free": {}, "reserved": {},
             "waiting": [
@@ -66,8 +66,8 @@ mod tests {
         }]);
         let pools: Vec<Pool> = serde_json::from_value(pools).unwrap();
         let want = "\
-POOL  CLUSTERS             BOUNDS   WAITING  DECISION        SINCE                 NEXT LOOK  REASON
-east  1 accepted, 1 ready  0 to 50  3        stay (dry run)  2026-01-02T03:04:05Z  -          east-2 is on its way.
+POOL  CLUSTERS             BOUNDS   PENDING  DECISION        SINCE                 NEXT CHECK  REASON
+east  1 accepted, 1 ready  0 to 50  3        stay (dry run)  2026-01-02T03:04:05Z  -           Creating east-2.
 ";
         assert_eq!(table(&pools), want);
     }

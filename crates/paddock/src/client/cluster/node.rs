@@ -1,10 +1,10 @@
-//! `--node`: a part of a cluster, written as `name=a,cpu=4,ram=8Gi,label.zone=x`.
+//! `--node`: a node of a cluster, such as `name=a,cpu=4,ram=8Gi,label.zone=x`.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// A part of a new cluster. Amounts go to the server as they were typed.
+/// A node of a new cluster. Quantities are sent unparsed; the server validates them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Node {
     name: String,
@@ -13,13 +13,13 @@ pub(super) struct Node {
     labels: BTreeMap<String, String>,
 }
 
-/// Reads a node.
+/// Parses a node.
 pub(super) fn parse(text: &str) -> Result<Node, String> {
     let mut node = Node::default();
     for part in text.split(',') {
         let pair = part.split_once('=').filter(|(key, value)| !key.is_empty() && !value.is_empty());
         let (key, value) = pair.ok_or_else(|| {
-            format!("{part:?} is no KEY=VALUE; write it like name=a,cpu=4,ram=8Gi,label.zone=x")
+            format!("{part:?} is not KEY=VALUE; use for example name=a,cpu=4,ram=8Gi,label.zone=x")
         })?;
         let is_new = match (key, key.strip_prefix("label.")) {
             ("name", _) => std::mem::replace(&mut node.name, value.into()).is_empty(),
@@ -31,7 +31,7 @@ pub(super) fn parse(text: &str) -> Result<Node, String> {
         }
     }
     if node.name.is_empty() {
-        return Err("it has no name; begin with name=…".into());
+        return Err("no name; add name=NAME".into());
     }
     Ok(node)
 }
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_node_has_a_name_amounts_and_labels() {
+    fn node_is_parsed_into_name_capacity_and_labels() {
         for (text, want) in [
             (
                 "name=a,cpu=4,ram=8Gi,label.zone=x=1,gpu=1",
@@ -51,7 +51,7 @@ mod tests {
                         "labels": { "zone": "x=1" } }),
             ),
             ("cpu=500m,name=b", json!({ "name": "b", "capacity": { "cpu": "500m" } })),
-            // That it has nothing, the server says.
+            // The server rejects empty capacity.
             ("name=c", json!({ "name": "c", "capacity": {} })),
         ] {
             assert_eq!(json!(parse(text).unwrap()), want, "{text}");
@@ -59,14 +59,14 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn invalid_nodes_are_rejected() {
         for (text, part) in [
-            ("", "is no KEY=VALUE"),
-            ("a", "\"a\" is no KEY=VALUE"),
-            ("name=a,cpu", "\"cpu\" is no KEY=VALUE"),
-            ("name=a,,cpu=1", "\"\" is no KEY=VALUE"),
-            ("cpu=4", "it has no name"),
-            ("name=", "is no KEY=VALUE"),
+            ("", "is not KEY=VALUE"),
+            ("a", "\"a\" is not KEY=VALUE"),
+            ("name=a,cpu", "\"cpu\" is not KEY=VALUE"),
+            ("name=a,,cpu=1", "\"\" is not KEY=VALUE"),
+            ("cpu=4", "no name"),
+            ("name=", "is not KEY=VALUE"),
             ("name=a,name=b", "name is given twice"),
             ("name=a,cpu=1,cpu=2", "cpu is given twice"),
             ("name=a,label.z=1,label.z=2", "label.z is given twice"),

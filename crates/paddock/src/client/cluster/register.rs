@@ -1,5 +1,4 @@
-//! `paddock cluster register`: a cluster that somebody runs an agent beside, with what that agent needs
-//! to know.
+//! `paddock cluster register`: registers a cluster for a self-managed agent.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -15,57 +14,57 @@ use crate::client::{parse, resources, subject, table};
 use super::token;
 
 pub(crate) const AFTER_HELP: &str = "\
-What the agent signs in with is shown only now. It goes to stdout, and what to do with it to stderr.
+The agent's credentials are shown only once, on stdout. Instructions go to stderr.
 
 Example:
   paddock cluster register far --label rack=7 > far.token
   paddock cluster register 1234567890abcdefghijklmnopqrstuv --service kafka \\
     --ingress-dns apps.site.example --machines 3";
 
-/// What is registered.
+/// `paddock cluster register`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// What the cluster is called; with --service its id where it was made (32 letters and digits)
+    /// Name of the cluster; with --service its external id (32 letters and digits)
     name: String,
-    /// A label; may be repeated
+    /// Label; repeatable
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = parse::pair, conflicts_with = "service")]
     labels: Vec<(String, String)>,
-    /// The cloud that the cluster is in
+    /// Cloud provider of the cluster
     #[arg(long, value_name = "NAME")]
     cloud_provider: Option<String>,
-    /// The region of the cloud
+    /// Cloud region
     #[arg(long, value_name = "NAME")]
     region: Option<String>,
-    /// For an agent that speaks as a fleet manager's: the kind of service that it hosts
+    /// Service kind hosted by a fleetshard-compatible agent
     #[arg(long, value_name = "KIND", requires_all = ["ingress_dns", "machines"])]
     service: Option<String>,
-    /// With --service: the name under which clients reach the cluster
+    /// With --service: ingress DNS name of the cluster
     #[arg(long, value_name = "NAME", requires = "service")]
     ingress_dns: Option<String>,
-    /// With --service: how many machines it has for instances, a multiple of 3
+    /// With --service: number of machines for instances, a multiple of 3
     #[arg(long, value_name = "N", requires = "service")]
     machines: Option<u32>,
-    /// With --service: its instances are reached through a private network
+    /// With --service: expose instances on a private network
     #[arg(long, requires = "service")]
     private: bool,
 }
 
 pub(crate) async fn run(args: Args, api: &Api, printer: &mut Printer) -> Result<(), Error> {
     match args.service.clone() {
-        Some(kind) => foreign(args, &kind, api, printer).await,
-        None => own(args, api, printer).await,
+        Some(kind) => register_third_party(args, &kind, api, printer).await,
+        None => register(args, api, printer).await,
     }
 }
 
-async fn own(args: Args, api: &Api, printer: &mut Printer) -> Result<(), Error> {
+async fn register(args: Args, api: &Api, printer: &mut Printer) -> Result<(), Error> {
     let mut body = json!({"name": args.name, "provider": "agent"});
-    place(&mut body, &args);
+    add_location(&mut body, &args);
     let labels = resources::unique("label", args.labels)?;
     if !labels.is_empty() {
         body["labels"] = json!(labels);
     }
-    let made: Subject = api.read(&subject::create(api, &CLUSTER, body, None).await?)?;
-    token::make(&made.id, None, api, printer).await
+    let created: Subject = api.read(&subject::create(api, &CLUSTER, body, None).await?)?;
+    token::create(&created.id, None, api, printer).await
 }
 
 #[derive(Deserialize)]
@@ -79,7 +78,13 @@ struct Parameter {
     value: String,
 }
 
-async fn foreign(args: Args, kind: &str, api: &Api, printer: &mut Printer) -> Result<(), Error> {
+/// Registers a cluster with a third-party, fleetshard-compatible agent.
+async fn register_third_party(
+    args: Args,
+    kind: &str,
+    api: &Api,
+    printer: &mut Printer,
+) -> Result<(), Error> {
     let service = catalog::find(api, kind).await?;
     let plural = catalog::plural(api, &service).await?;
     let mut body = json!({
@@ -88,18 +93,18 @@ async fn foreign(args: Args, kind: &str, api: &Api, printer: &mut Printer) -> Re
     });
     body[format!("{kind}_machine_pool_node_count")] = args.machines.into();
     body[format!("access_{plural}_via_private_network")] = args.private.into();
-    place(&mut body, &args);
-    let answer = api.send(&Call::post(&["clusters"], Some(body)).to(&service.api)).await?;
-    let made: Registered = api.read(&answer)?;
-    printer.answer(&answer, || {
-        let all = made.fleetshard_parameters.iter();
-        Ok(table::fields(&all.map(|one| (&*one.id, one.value.clone())).collect::<Vec<_>>()))
+    add_location(&mut body, &args);
+    let response = api.send(&Call::post(&["clusters"], Some(body)).to(&service.api)).await?;
+    let registered: Registered = api.read(&response)?;
+    printer.response(&response, || {
+        let parameters = registered.fleetshard_parameters.iter();
+        Ok(table::fields(&parameters.map(|p| (&*p.id, p.value.clone())).collect::<Vec<_>>()))
     })?;
-    printer.note("give these to the cluster's agent; its secret is shown only now");
+    printer.note("configure the cluster's agent with these; the secret is shown only once");
     Ok(())
 }
 
-fn place(body: &mut Value, args: &Args) {
+fn add_location(body: &mut Value, args: &Args) {
     for (name, text) in [("cloud_provider", &args.cloud_provider), ("region", &args.region)] {
         if let Some(text) = text {
             body[name] = text.clone().into();

@@ -1,4 +1,4 @@
-//! Clusters as people see them.
+//! Table and detail views of clusters.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,9 @@ use super::super::format;
 use super::super::hint;
 use super::super::table::{self, Table};
 
-/// One line a cluster.
+/// One row per cluster.
 pub(super) fn table(clusters: &[Cluster]) -> String {
-    table::of(
+    table::render(
         clusters,
         &[
             ("ID", |c| c.id.to_string()),
@@ -28,7 +28,6 @@ pub(super) fn table(clusters: &[Cluster]) -> String {
     )
 }
 
-/// Where it is, and whether it is being emptied.
 fn status(cluster: &Cluster) -> String {
     match cluster.draining_at {
         Some(_) => format!("{} (draining)", cluster.status),
@@ -36,7 +35,7 @@ fn status(cluster: &Cluster) -> String {
     }
 }
 
-/// All of one cluster.
+/// All fields of one cluster.
 pub(super) fn details(cluster: &Cluster) -> String {
     let mut fields = vec![
         ("ID", cluster.id.to_string()),
@@ -45,8 +44,8 @@ pub(super) fn details(cluster: &Cluster) -> String {
         ("REASON", cluster.status_reason.clone()),
     ];
     let id = cluster.id.to_string();
-    let next = hint::of_cluster(&id, &cluster.status, Some(&cluster.provider));
-    fields.extend(next.map(|next| ("HINT", next)));
+    let hint = hint::for_cluster(&id, &cluster.status, Some(&cluster.provider));
+    fields.extend(hint.map(|hint| ("HINT", hint)));
     fields.extend([
         ("SHARED", format::yes_or_no(cluster.shared)),
         ("PROVIDER", cluster.provider.clone()),
@@ -60,12 +59,12 @@ pub(super) fn details(cluster: &Cluster) -> String {
     format!("{fields}\n{}{}", capacity(&cluster.capacity), nodes(&cluster.nodes))
 }
 
-/// One line a node; a cluster that is its only node has shown all there is.
+/// One row per node. Empty for a single node, whose capacity is that of the cluster.
 fn nodes(nodes: &[Node]) -> String {
     if nodes.len() < 2 {
         return String::new();
     }
-    let table = table::of(
+    let table = table::render(
         nodes,
         &[
             ("NODE", |node| node.name.clone()),
@@ -80,7 +79,7 @@ fn nodes(nodes: &[Node]) -> String {
 
 fn capacity(capacity: &BTreeMap<String, Capacity>) -> String {
     let row = |table: Table, (kind, usage): (&String, &Capacity)| {
-        let amount = |of_it| format::amount(kind, of_it);
+        let amount = |quantity| format::amount(kind, quantity);
         table.row([kind.clone(), amount(usage.total), amount(usage.used), amount(usage.free)])
     };
     capacity.iter().fold(Table::new(&["RESOURCE", "TOTAL", "USED", "FREE"]), row).render()
@@ -108,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_has_one_line_a_cluster() {
+    fn table_has_one_row_per_cluster() {
         let want = "\
 ID                    NAME  STATUS  CPU    RAM    OTHER    DEPLOYMENTS  SHARED  CREATED               REASON
 9m4e2mr0ui3e8a215n4g  prod  ready   0.5/4  0/8Gi  gpu=0/1  2            yes     2026-01-02T03:04:05Z  -
@@ -117,7 +116,7 @@ ID                    NAME  STATUS  CPU    RAM    OTHER    DEPLOYMENTS  SHARED  
     }
 
     #[test]
-    fn one_cluster_shows_its_capacity() {
+    fn details_include_capacity() {
         let want = "\
 ID           9m4e2mr0ui3e8a215n4g
 NAME         prod
@@ -140,7 +139,7 @@ ram       8Gi    0     8Gi
     }
 
     #[test]
-    fn a_cluster_of_several_nodes_shows_them() {
+    fn nodes_are_shown_if_there_are_several() {
         let node = |name: &str| {
             let text = format!(
                 r#"{{"name":"{name}","labels":{{"zone":"x"}},
@@ -158,7 +157,7 @@ b     1/4  -    -      zone=x
     }
 
     #[test]
-    fn a_cluster_of_another_version_is_still_shown() {
+    fn cluster_of_another_server_version_is_shown() {
         let fields = json!({"id": sample::id("1"), "status": "new", "provider": "x", "more": [1]});
         assert!(table(&[sample::cluster(fields)]).contains("  prod  new"));
     }

@@ -1,4 +1,4 @@
-//! Making a deployment: `paddock deploy`, `paddock deployment create`, and what either would do.
+//! `paddock deploy` and `paddock deployment create`.
 
 use super::super::call::Call;
 use super::super::error::Error;
@@ -7,30 +7,30 @@ use super::super::print::Printer;
 use super::super::subject::{self, CLUSTER, DEPLOYMENT};
 use super::super::wait::Wait;
 use super::spec::Spec;
-use super::{forecast, view};
+use super::{dry_run, view};
 
 /// `paddock deploy`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Without --cpu, --ram and --resource each replica gets 100m of cpu and 64Mi of ram.
+Without --cpu, --ram and --resource, each replica requests 100m cpu and 64Mi ram.
 
 Example:
   paddock deploy nginx:1 --name web --port 80 --wait
   paddock deploy nginx:1 --replicas 3 --spread --on-label zone=a --dry-run
   paddock deploy busybox:1 --restart never --run-for 10m -- sh -c \"echo hello; sleep 60\"")]
 pub(crate) struct Deploy {
-    /// The container image, such as nginx:1 or registry.example/team/web:2
+    /// Container image, such as nginx:1 or registry.example/team/web:2
     image: String,
     #[command(flatten)]
     spec: Box<Spec>,
     #[command(flatten)]
-    how: How,
+    mode: Mode,
 }
 
-/// Whether it is done, and whether the command waits for it.
+/// Dry run, and waiting.
 #[derive(Debug, Clone, Copy, clap::Args)]
-pub(crate) struct How {
-    /// Only shows what would happen; nothing is done
+pub(crate) struct Mode {
+    /// Show the expected placement without creating the deployment
     #[arg(long, conflicts_with = "wait")]
     dry_run: bool,
     #[command(flatten)]
@@ -39,23 +39,23 @@ pub(crate) struct How {
 
 /// Deploys an image.
 pub(crate) async fn deploy(args: Deploy, api: &Api, printer: &mut Printer) -> Result<(), Error> {
-    run(api, printer, Some(args.image), *args.spec, args.how).await
+    run(api, printer, Some(args.image), *args.spec, args.mode).await
 }
 
-/// Makes a deployment of `image`, or of nothing but its resources.
+/// Creates a deployment of `image`, or a reservation without an image.
 pub(super) async fn run(
     api: &Api,
     printer: &mut Printer,
     image: Option<String>,
     spec: Spec,
-    how: How,
+    mode: Mode,
 ) -> Result<(), Error> {
     let cluster_id = subject::id_if_named(api, &CLUSTER, spec.cluster.as_deref()).await?;
     let body = spec.request(image, cluster_id)?;
-    if how.dry_run {
+    if mode.dry_run {
         let call = Call::create(&["deployments"], body).query("dry_run", Some(true));
-        return forecast::print(api, printer, &api.send(&call).await?).await;
+        return dry_run::print(api, printer, &api.send(&call).await?).await;
     }
-    let answer = subject::create(api, &DEPLOYMENT, body, how.wait.limit()).await?;
-    printer.answer(&answer, || Ok(view::table(&[api.read(&answer)?])))
+    let response = subject::create(api, &DEPLOYMENT, body, mode.wait.limit()).await?;
+    printer.response(&response, || Ok(view::table(&[api.read(&response)?])))
 }

@@ -1,4 +1,4 @@
-//! `paddock deployment explain`: why a deployment is where it is.
+//! `paddock deployment explain`: explains the placement of a deployment.
 
 use std::iter;
 
@@ -17,11 +17,11 @@ use super::why;
 /// Explains a deployment.
 pub(super) async fn run(api: &Api, printer: &mut Printer, which: &str) -> Result<(), Error> {
     let subject = subject::find(api, &DEPLOYMENT, which).await?;
-    let answer = api.send(&Call::get(&["deployments", &subject.id, "explain"])).await?;
+    let response = api.send(&Call::get(&["deployments", &subject.id, "explain"])).await?;
     if printer.is_json() {
-        return printer.text(&answer.body);
+        return printer.text(&response.body);
     }
-    let explanation: DeploymentExplanation = api.read(&answer)?;
+    let explanation: DeploymentExplanation = api.read(&response)?;
     let replicas = &explanation.replicas;
     let clusters = replicas.iter().flat_map(why::clusters);
     let deployments = replicas.iter().flat_map(why::deployments);
@@ -38,11 +38,11 @@ fn text(label: &str, explanation: &DeploymentExplanation, names: &Names) -> Stri
         ("AT", at),
     ]);
     let parts = grouped(&explanation.replicas, names).into_iter();
-    let parts = parts.map(|(numbers, what)| format!("{} {what}\n", label_of(&numbers)));
+    let parts = parts.map(|(numbers, text)| format!("{}: {text}\n", replica_label(&numbers)));
     iter::once(head).chain(parts).collect::<Vec<_>>().join("\n")
 }
 
-/// Replicas of which the same is to be said are told of once.
+/// Groups replicas that have the same explanation.
 fn grouped(replicas: &[ReplicaExplanation], names: &Names) -> Vec<(Vec<u32>, String)> {
     let mut groups: Vec<(Vec<u32>, String)> = Vec::new();
     for replica in replicas {
@@ -58,8 +58,8 @@ fn grouped(replicas: &[ReplicaExplanation], names: &Names) -> Vec<(Vec<u32>, Str
     groups
 }
 
-/// `Replica 3`, or `Each of replicas 0, 2–5`.
-fn label_of(numbers: &[u32]) -> String {
+/// `Replica 3`, or `Replicas 0, 2–5`.
+fn replica_label(numbers: &[u32]) -> String {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for &number in numbers {
         match ranges.last_mut() {
@@ -73,11 +73,7 @@ fn label_of(numbers: &[u32]) -> String {
         _ => format!("{first}–{last}"),
     });
     let ranges = ranges.collect::<Vec<_>>().join(", ");
-    if numbers.len() == 1 {
-        format!("Replica {ranges}")
-    } else {
-        format!("Each of replicas {ranges}")
-    }
+    if numbers.len() == 1 { format!("Replica {ranges}") } else { format!("Replicas {ranges}") }
 }
 
 #[cfg(test)]
@@ -88,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn replicas_are_told_of_together_where_the_same_is_so() {
+    fn replicas_with_the_same_explanation_are_grouped() {
         let placed = json!({"verdict": "placed", "cluster_id": sample::id("c"), "node": "a"});
         let behind = |number: u32| json!({"number": number, "wait": "behind"});
         let replicas = [placed, behind(1), behind(2), behind(3)].map(sample::explanation);
@@ -106,22 +102,22 @@ STATUS      running
 REASON      1 of 4 replicas run.
 AT          2026-01-02T03:04:05Z
 
-Replica 0 has its place.
+Replica 0: placed.
   placed on: prod/a
 
-Each of replicas 1–3 waits: others who ask for the same are before it.
+Replicas 1–3: pending, behind other replicas in the queue that need the same capacity.
 ";
         assert_eq!(text("web", &explanation, &Names::from([("c", "prod")])), want);
     }
 
     #[test]
-    fn numbers_in_a_row_become_a_range() {
+    fn consecutive_numbers_become_a_range() {
         for (numbers, want) in [
             (&[3][..], "Replica 3"),
-            (&[0, 1], "Each of replicas 0, 1"),
-            (&[0, 2, 3, 4, 9], "Each of replicas 0, 2–4, 9"),
+            (&[0, 1], "Replicas 0, 1"),
+            (&[0, 2, 3, 4, 9], "Replicas 0, 2–4, 9"),
         ] {
-            assert_eq!(label_of(numbers), want);
+            assert_eq!(replica_label(numbers), want);
         }
     }
 }

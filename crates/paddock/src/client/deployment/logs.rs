@@ -1,4 +1,4 @@
-//! `paddock deployment logs`: what a deployment's replicas say.
+//! `paddock deployment logs`: shows the logs of a deployment's replicas.
 
 mod follow;
 mod line;
@@ -18,32 +18,31 @@ use follow::Follow;
 use line::Line;
 use show::Show;
 
-/// The largest number of lines that the server counts back.
+/// The server's maximum for `tail`.
 const MAX_TAIL: i64 = 100_000;
 
 /// `paddock deployment logs`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-With -f it goes on until everything has ended; Ctrl-C ends it before. With -o json each line is
-one of JSON.
+-f follows until all replicas have ended or Ctrl-C. With -o json, each line is a JSON object.
 
 Example:
   paddock deployment logs web --tail 100
   paddock deployment logs web -f --replica 2 --timestamps")]
 pub(crate) struct Args {
-    /// Its name or its id
+    /// Name or id of the deployment
     #[arg(value_name = "NAME-OR-ID")]
     which: String,
-    /// Goes on as more is said
+    /// Follow the log
     #[arg(long, short)]
     follow: bool,
-    /// Only the last lines of each replica
+    /// Number of most recent lines to show per replica
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=MAX_TAIL))]
     tail: Option<u32>,
-    /// Only of the replica of this number
+    /// Show only this replica
     #[arg(long, value_name = "N")]
     replica: Option<u32>,
-    /// With the time of each line
+    /// Show the time of each line
     #[arg(long)]
     timestamps: bool,
 }
@@ -53,17 +52,17 @@ fn replicas(deployment: &Deployment) -> &[ReplicaStatus] {
     deployment.replica_statuses.as_deref().unwrap_or_default()
 }
 
-/// Where a replica runs.
+/// Cluster and node of a replica.
 fn place(replica: &ReplicaStatus) -> Option<(ClusterId, String)> {
     replica.cluster_id.zip(replica.node.clone())
 }
 
-/// Whether a replica says nothing more.
+/// Whether a replica produces no more output.
 fn has_ended(replica: &ReplicaStatus) -> bool {
     matches!(replica.status.as_str(), "completed" | "failed")
 }
 
-/// Whose log is wanted.
+/// Deployment, and optionally the replica, whose log is shown.
 struct Log<'a> {
     api: &'a Api,
     id: String,
@@ -71,12 +70,12 @@ struct Log<'a> {
 }
 
 impl Log<'_> {
-    /// What the deployment is now; of its replicas only those that are wanted.
-    async fn look(&self) -> Result<Deployment, Error> {
-        let answer = self.api.send(&Call::get(&["deployments", &self.id])).await?;
-        let mut deployment: Deployment = self.api.read(&answer)?;
-        let is_wanted = |replica: &ReplicaStatus| self.only.is_none_or(|n| n == replica.number);
-        deployment.replica_statuses.iter_mut().for_each(|all| all.retain(is_wanted));
+    /// Fetches the deployment with the selected replicas.
+    async fn fetch(&self) -> Result<Deployment, Error> {
+        let response = self.api.send(&Call::get(&["deployments", &self.id])).await?;
+        let mut deployment: Deployment = self.api.read(&response)?;
+        let is_selected = |replica: &ReplicaStatus| self.only.is_none_or(|n| n == replica.number);
+        deployment.replica_statuses.iter_mut().for_each(|all| all.retain(is_selected));
         Ok(deployment)
     }
 
@@ -85,11 +84,11 @@ impl Log<'_> {
     }
 }
 
-/// Shows a log, and with `-f` goes on.
+/// Shows a log, and with `-f` follows it.
 pub(super) async fn run(args: Args, api: &Api, printer: &mut Printer) -> Result<(), Error> {
     tokio::select! {
         outcome = read(args, api, printer) => outcome,
-        // Whoever has seen enough has not failed.
+        // Ctrl-C is a normal way to stop following.
         () = base::signals::interrupted() => Ok(()),
     }
 }
@@ -97,13 +96,12 @@ pub(super) async fn run(args: Args, api: &Api, printer: &mut Printer) -> Result<
 async fn read(args: Args, api: &Api, printer: &mut Printer) -> Result<(), Error> {
     let subject = subject::find(api, &DEPLOYMENT, &args.which).await?;
     let log = Log { api, id: subject.id.clone(), only: args.replica };
-    let deployment = log.look().await?;
+    let deployment = log.fetch().await?;
     check(&deployment, subject.label(), args.replica)?;
     let replicas = replicas(&deployment);
     if !replicas.iter().any(|replica| has_ended(replica) || place(replica).is_some()) {
         let Deployment { status, status_reason, .. } = &deployment;
-        printer
-            .note(&format!("{} has said nothing yet: {status}: {status_reason}", subject.label()));
+        printer.note(&format!("{} has no logs yet: {status}: {status_reason}", subject.label()));
     }
     let show = Show::new(args.timestamps, replicas.len() > 1);
     if args.follow {
@@ -112,22 +110,24 @@ async fn read(args: Args, api: &Api, printer: &mut Printer) -> Result<(), Error>
     once(&log, show, args.tail, printer).await
 }
 
-/// What can't have a log is told at once.
+/// Rejects deployments and replicas that cannot have a log.
 fn check(deployment: &Deployment, label: &str, only: Option<u32>) -> Result<(), Error> {
-    let next = format!(r#"run "paddock deployment show {label}""#);
+    let hint = format!(r#"run "paddock deployment show {label}""#);
     if deployment.image.is_none() {
-        let what = format!("{label} has no image: nothing of it runs that could say anything");
-        return Err(Error::failed_but(what, next));
+        return Err(Error::failed_with_hint(
+            format!("{label} has no image, so it has no logs"),
+            hint,
+        ));
     }
     match only {
         Some(number) if replicas(deployment).is_empty() => {
-            Err(Error::failed_but(format!("{label} has no replica {number}"), next))
+            Err(Error::failed_with_hint(format!("{label} has no replica {number}"), hint))
         }
         _ => Ok(()),
     }
 }
 
-/// What was said until now.
+/// Prints the log up to now.
 async fn once(
     log: &Log<'_>,
     show: Show,
@@ -139,11 +139,11 @@ async fn once(
     loop {
         match lines.next(Line::read).await {
             Ok(line) => show.print(printer, &line)?,
-            Err(End::Whole) => return Ok(()),
+            Err(End::Complete) => return Ok(()),
             Err(End::Broken) => {
-                return Err(Error::failed_but("the log broke off", "run the command again"));
+                return Err(Error::failed_with_hint("connection lost", "run the command again"));
             }
-            Err(End::Foreign) => return Err(log.api.foreign()),
+            Err(End::Invalid) => return Err(log.api.invalid_response()),
         }
     }
 }

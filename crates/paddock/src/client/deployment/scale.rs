@@ -1,4 +1,4 @@
-//! `paddock deployment scale`: more replicas, or fewer.
+//! `paddock deployment scale`: changes the number of replicas.
 
 use std::time::Duration;
 
@@ -12,16 +12,16 @@ use super::super::subject::{self, DEPLOYMENT};
 use super::super::wait::{Goal, settle};
 use super::view;
 
-/// Reads a number of replicas. How many are too many, the server says.
+/// Parses a number of replicas. The server enforces the maximum.
 pub(super) fn count(text: &str) -> Result<u32, String> {
     match text.parse() {
-        Ok(0) => Err("at least 1 runs; to end it, run \"paddock deployment delete\"".into()),
+        Ok(0) => Err("must be at least 1; to stop it, run \"paddock deployment delete\"".into()),
         Ok(count) => Ok(count),
-        Err(_) => Err("it must be a number from 1 on".into()),
+        Err(_) => Err("must be a number of at least 1".into()),
     }
 }
 
-/// Sets how many replicas of a deployment run.
+/// Sets the number of replicas of a deployment.
 pub(super) async fn run(
     api: &Api,
     printer: &mut Printer,
@@ -31,19 +31,19 @@ pub(super) async fn run(
 ) -> Result<(), Error> {
     let subject = subject::find(api, &DEPLOYMENT, which).await?;
     let change = json!({ "replicas": replicas });
-    let answer = api.send(&Call::patch(&["deployments", &subject.id], change)).await?;
-    let answer = settle(api, &DEPLOYMENT, answer, Goal::up(&DEPLOYMENT), limit).await?;
-    printer.answer(&answer, || Ok(view::table(&[api.read(&answer)?])))
+    let response = api.send(&Call::patch(&["deployments", &subject.id], change)).await?;
+    let response = settle(api, &DEPLOYMENT, response, Goal::up(&DEPLOYMENT), limit).await?;
+    printer.response(&response, || Ok(view::table(&[api.read(&response)?])))
 }
 
 #[cfg(test)]
 mod tests {
     #[test]
-    fn nothing_is_not_a_number_of_replicas() {
+    fn replica_count_must_be_at_least_one() {
         assert_eq!(super::count("3"), Ok(3));
         assert!(super::count("0").unwrap_err().contains("deployment delete"));
         for text in ["-1", "many", "", "1.5"] {
-            assert!(super::count(text).unwrap_err().contains("from 1 on"), "{text}");
+            assert!(super::count(text).unwrap_err().contains("at least 1"), "{text}");
         }
     }
 }

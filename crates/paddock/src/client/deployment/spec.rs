@@ -1,4 +1,4 @@
-//! What a new deployment should be, as flags and as the body of a request.
+//! Specification of a new deployment, as flags and as a request body.
 
 use std::collections::BTreeMap;
 
@@ -9,53 +9,53 @@ use super::super::error::Error;
 use super::super::parse;
 use super::super::resources::{Resources, unique};
 
-/// What an image gets of which nothing else is said: enough for something small to run.
-const SMALL: [(&str, &str); 2] = [("cpu", "100m"), ("ram", "64Mi")];
+/// Default resources of a deployment with an image.
+const DEFAULT_RESOURCES: [(&str, &str); 2] = [("cpu", "100m"), ("ram", "64Mi")];
 
-/// All but the image.
+/// All options but the image.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Spec {
-    /// What the deployment is called [default: the server's choice]
+    /// Name of the deployment [default: chosen by the server]
     #[arg(long)]
     name: Option<String>,
-    /// The cluster that it must run on, by name or id [default: the server's choice]
+    /// Cluster to run on, by name or id [default: chosen by the server]
     #[arg(long, value_name = "NAME-OR-ID")]
     pub(super) cluster: Option<String>,
     #[command(flatten)]
     resources: Resources,
-    /// Who goes first: the higher number
+    /// Priority; higher numbers are placed first
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     priority: Option<i64>,
-    /// How many of it run
+    /// Number of replicas
     #[arg(long, value_name = "N")]
     replicas: Option<u32>,
-    /// A variable of its environment; may be repeated
+    /// Environment variable; repeatable
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse::pair)]
     env: Vec<(String, String)>,
-    /// A port that it listens on; may be repeated
+    /// Container port to publish; repeatable
     #[arg(long = "port", value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     ports: Vec<u16>,
-    /// A label; may be repeated
+    /// Label; repeatable
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = parse::pair)]
     labels: Vec<(String, String)>,
-    /// Whether it is started again when it ends by itself [default: on-failure]
+    /// Restart policy [default: on-failure]
     #[arg(long, value_enum, value_name = "WHEN")]
     restart: Option<Restart>,
-    /// How long each replica runs, such as 90s, 10m or 2h [default: without limit]
-    #[arg(long, value_name = "TIME", value_parser = parse::seconds)]
+    /// Maximum run time of each replica, such as 90s, 10m or 2h [default: unlimited]
+    #[arg(long, value_name = "DURATION", value_parser = parse::seconds)]
     run_for: Option<u64>,
-    /// Only on nodes (or clusters) with this label; may be repeated
+    /// Label that a node (or its cluster) must have; repeatable
     #[arg(long = "on-label", value_name = "KEY=VALUE", value_parser = parse::pair)]
     node_selector: Vec<(String, String)>,
-    /// Each replica on another node
+    /// Place each replica on a different node
     #[arg(long)]
     spread: bool,
-    /// What to run instead of the image's own command
+    /// Command to run instead of the image's default
     #[arg(last = true)]
     command: Vec<String>,
 }
 
-/// When something is started again that ended by itself.
+/// Restart policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Restart {
     Never,
@@ -65,8 +65,7 @@ enum Restart {
 }
 
 impl Restart {
-    /// As the server has it.
-    fn word(self) -> &'static str {
+    fn wire_value(self) -> &'static str {
         match self {
             Self::Never => "never",
             Self::OnFailure => "on_failure",
@@ -76,7 +75,7 @@ impl Restart {
 }
 
 impl Spec {
-    /// The body of the request: what was not said is not sent, so that the server's defaults hold.
+    /// Request body. Omits unset fields, so that the server's defaults apply.
     pub(super) fn request(
         self,
         image: Option<String>,
@@ -86,7 +85,7 @@ impl Spec {
         let labels = unique("label", self.labels)?;
         let node_selector = unique("label", self.node_selector)?;
         let resources = match &image {
-            Some(_) if self.resources.is_empty() => small(),
+            Some(_) if self.resources.is_empty() => default_resources(),
             _ => self.resources.by_type()?,
         };
         let fields = [
@@ -99,19 +98,19 @@ impl Spec {
             ("env", (!env.is_empty()).then(|| json!(env))),
             ("ports", (!self.ports.is_empty()).then(|| json!(self.ports))),
             ("labels", (!labels.is_empty()).then(|| json!(labels))),
-            ("restart", self.restart.map(|restart| restart.word().into())),
+            ("restart", self.restart.map(|restart| restart.wire_value().into())),
             ("run_for", self.run_for.map(Value::from)),
             ("node_selector", (!node_selector.is_empty()).then(|| json!(node_selector))),
             ("anti_affinity", self.spread.then(|| true.into())),
             ("command", (!self.command.is_empty()).then(|| json!(self.command))),
         ];
-        let said = fields.into_iter().filter_map(|(name, value)| Some((name.into(), value?)));
-        Ok(Value::Object(said.collect()))
+        let given = fields.into_iter().filter_map(|(name, value)| Some((name.into(), value?)));
+        Ok(Value::Object(given.collect()))
     }
 }
 
-fn small() -> BTreeMap<String, String> {
-    SMALL.map(|(kind, amount)| (kind.to_owned(), amount.to_owned())).into()
+fn default_resources() -> BTreeMap<String, String> {
+    DEFAULT_RESOURCES.map(|(kind, amount)| (kind.to_owned(), amount.to_owned())).into()
 }
 
 #[cfg(test)]
@@ -126,14 +125,14 @@ mod tests {
         spec: Spec,
     }
 
-    fn request_of(image: Option<&str>, line: &str) -> Result<Value, String> {
+    fn request_for(image: Option<&str>, line: &str) -> Result<Value, String> {
         let cli = Cli::try_parse_from(format!("x {line}").split_whitespace());
         let spec = cli.map_err(|error| error.to_string())?.spec;
-        spec.request(image.map(Into::into), None).map_err(|error| error.what())
+        spec.request(image.map(Into::into), None).map_err(|error| error.message())
     }
 
     fn request(line: &str) -> Result<Value, String> {
-        request_of(Some("nginx"), line)
+        request_for(Some("nginx"), line)
     }
 
     #[test]
@@ -161,16 +160,16 @@ mod tests {
     }
 
     #[test]
-    fn an_image_of_which_nothing_is_said_is_small() {
-        let small = json!({ "cpu": "100m", "ram": "64Mi" });
-        assert_eq!(request("").unwrap()["resources"], small);
+    fn image_without_resources_gets_defaults() {
+        let defaults = json!({ "cpu": "100m", "ram": "64Mi" });
+        assert_eq!(request("").unwrap()["resources"], defaults);
         assert_eq!(request("--ram 1Gi").unwrap()["resources"], json!({ "ram": "1Gi" }));
-        // What holds resources and nothing else must say which.
-        assert_eq!(request_of(None, ""), Ok(json!({ "resources": {} })));
+        // A reservation has no default resources.
+        assert_eq!(request_for(None, ""), Ok(json!({ "resources": {} })));
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn invalid_flags_are_rejected() {
         for (line, part) in [
             ("--env A", "--env"),
             ("--env A=1 --env A=2", "variable \"A\" is given twice"),
@@ -179,8 +178,8 @@ mod tests {
             ("--port 70000", "--port"),
             ("--replicas many", "--replicas"),
             ("--resource gpu", "--resource"),
-            ("--run-for soon", "write it like 45s, 30m, 12h or 7d"),
-            ("--run-for 0s", "it must be more than nothing"),
+            ("--run-for soon", "use for example 45s, 30m, 12h or 7d"),
+            ("--run-for 0s", "must be greater than zero"),
             ("--restart sometimes", "[possible values: never, on-failure, always]"),
             ("stray", "stray"),
         ] {

@@ -1,13 +1,13 @@
-//! Deployments as people see them.
+//! Table and detail views of deployments.
 
 use wire::deployment::{Deployment, ReplicaStatus};
 
 use super::super::format;
 use super::super::table;
 
-/// One line a deployment.
+/// One row per deployment.
 pub(super) fn table(deployments: &[Deployment]) -> String {
-    table::of(
+    table::render(
         deployments,
         &[
             ("ID", |d| d.id.to_string()),
@@ -28,7 +28,7 @@ fn cluster(deployment: &Deployment) -> String {
     deployment.cluster_id.map(|id| id.to_string()).unwrap_or_default()
 }
 
-/// All of one deployment.
+/// All fields of one deployment.
 pub(super) fn details(deployment: &Deployment) -> String {
     let fields = fields(deployment);
     match deployment.replica_statuses.as_deref() {
@@ -38,7 +38,7 @@ pub(super) fn details(deployment: &Deployment) -> String {
 }
 
 fn replicas(replicas: &[ReplicaStatus]) -> String {
-    table::of(
+    table::render(
         replicas,
         &[
             ("REPLICA", |replica| replica.number.to_string()),
@@ -90,14 +90,14 @@ mod tests {
             "priority": -1, "env": {"A": "1"}, "command": ["sh", "-c"], "ports": [80, 443],
             "run_for": 90, "node_selector": {"zone": "a"}, "anti_affinity": true,
             "replica_statuses": [
-                {"number": 0, "status": "running", "status_reason": "It runs.", "node": "a",
+                {"number": 0, "status": "running", "status_reason": "", "node": "a",
                  "endpoints": ["127.0.0.1:80"]},
                 {"number": 1, "status": "queued", "status_reason": "2 cpu short", "endpoints": []}],
         }))
     }
 
     #[test]
-    fn a_list_has_one_line_a_deployment() {
+    fn table_has_one_row_per_deployment() {
         let want = "\
 ID                    NAME  STATUS  CLUSTER  PRIORITY  REPLICAS  IMAGE    ENDPOINTS  CREATED               REASON
 9m4e2mr0ui3e8a215n4g  web   queued  -        -1        2         nginx:1  -          2026-01-02T03:04:05Z  2 cpu short on prod
@@ -106,7 +106,7 @@ ID                    NAME  STATUS  CLUSTER  PRIORITY  REPLICAS  IMAGE    ENDPOI
     }
 
     #[test]
-    fn one_deployment_shows_all_it_has() {
+    fn details_show_all_fields_and_replicas() {
         let text = details(&deployment());
         for line in [
             "RESOURCES  cpu=0.5,ram=256Mi\n",
@@ -120,7 +120,7 @@ ID                    NAME  STATUS  CLUSTER  PRIORITY  REPLICAS  IMAGE    ENDPOI
             "ON LABELS  zone=a\n",
             "SPREAD     yes\n",
             "\nREPLICA  STATUS   NODE  ENDPOINTS     REASON\n",
-            "\n0        running  a     127.0.0.1:80  It runs.\n",
+            "\n0        running  a     127.0.0.1:80  -\n",
             "\n1        queued   -     -             2 cpu short\n",
         ] {
             assert!(text.contains(line), "{line:?} is not in\n{text}");

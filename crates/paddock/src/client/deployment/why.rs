@@ -1,4 +1,4 @@
-//! Why a replica is where it is, in words: for `explain` and for `--dry-run`.
+//! Placement explanation of a replica as text, for `explain` and `--dry-run`.
 
 use model::{ClusterId, DeploymentId};
 use wire::explain::{Blocker, NodeShortage, ReplicaExplanation};
@@ -6,90 +6,87 @@ use wire::explain::{Blocker, NodeShortage, ReplicaExplanation};
 use super::super::format;
 use super::super::names::Names;
 
-/// The clusters that it names.
+/// Clusters in the explanation.
 pub(super) fn clusters(why: &ReplicaExplanation) -> impl Iterator<Item = ClusterId> {
     why.shortages.iter().map(|shortage| shortage.cluster_id).chain(why.cluster_id)
 }
 
-/// The deployments that it names.
+/// Deployments in the explanation.
 pub(super) fn deployments(why: &ReplicaExplanation) -> impl Iterator<Item = DeploymentId> {
     why.blockers.iter().map(|blocker| blocker.deployment_id)
 }
 
-/// The verdict as a sentence about the replica.
+/// Summary of the placement.
 pub(super) fn verdict(why: &ReplicaExplanation) -> String {
     match (why.verdict.as_str(), why.wait.as_deref()) {
-        ("placed", _) => "has its place".into(),
-        ("stopping", _) => "is stopping".into(),
-        ("never", _) => {
-            "can never start: no node that it may use is large enough, even when empty".into()
+        ("placed", _) => "placed".into(),
+        ("stopping", _) => "stopping".into(),
+        ("never", _) => "unschedulable, no eligible node is large enough, even if empty".into(),
+        ("not_now", Some("short")) => "pending, insufficient free capacity".into(),
+        ("not_now", Some("behind")) => {
+            "pending, behind other replicas in the queue that need the same capacity".into()
         }
-        ("not_now", Some("short")) => "waits: there is too little room now".into(),
-        ("not_now", Some("behind")) => "waits: others who ask for the same are before it".into(),
-        ("not_now", Some("yielding")) => "waits: others are stopping to make room for it".into(),
+        ("not_now", Some("yielding")) => "pending, preemption victims are stopping".into(),
         ("not_now", Some("budget")) => {
-            "waits: its organization has displaced as many as it may in an hour".into()
+            "pending, the organization has reached its limit of preemptions per hour".into()
         }
-        ("not_now", None) => "waits to be looked at".into(),
+        ("not_now", None) => "pending, not yet evaluated".into(),
         (verdict, wait) => {
             let wait = wait.map(|wait| format!(" ({wait})")).unwrap_or_default();
-            format!("is {verdict}{wait}")
+            format!("{verdict}{wait}")
         }
     }
 }
 
-/// Everything else that is known, one fact a line.
+/// Details of the explanation, one per line.
 pub(super) fn facts(why: &ReplicaExplanation, names: &Names) -> Vec<String> {
     let mut facts = Vec::new();
     facts.extend(why.position.map(|position| format!("position in the queue: {position}")));
-    facts.extend(kept_place(why, names));
+    facts.extend(reserved_place(why, names));
     facts.extend(why.shortages.iter().map(|shortage| shortage_text(shortage, names)));
-    let in_the_way = units(&why.blockers, why.other_blockers, names);
-    facts.extend((!in_the_way.is_empty()).then(|| format!("in the way: {in_the_way}")));
-    facts.extend(why.earliest.map(|time| {
-        let time = format::timestamp(time);
-        format!("can start: {time}, if all ends as planned and nobody takes the room before")
-    }));
+    let blockers = units(&why.blockers, why.other_blockers, names);
+    facts.extend((!blockers.is_empty()).then(|| format!("blocked by: {blockers}")));
+    facts.extend(why.earliest.map(|time| format!("estimated start: {}", format::timestamp(time))));
     facts
 }
 
-/// All of it in one line.
+/// The whole explanation on one line.
 pub(super) fn line(why: &ReplicaExplanation, names: &Names) -> String {
     let all = std::iter::once(verdict(why)).chain(facts(why, names));
     all.collect::<Vec<_>>().join("; ")
 }
 
-fn kept_place(why: &ReplicaExplanation, names: &Names) -> Option<String> {
+fn reserved_place(why: &ReplicaExplanation, names: &Names) -> Option<String> {
     let place = place(names, why.cluster_id?, why.node.as_deref()?);
-    let what = if why.verdict == "placed" { "placed on" } else { "room is kept on" };
+    let what = if why.verdict == "placed" { "placed on" } else { "capacity reserved on" };
     Some(format!("{what}: {place}"))
 }
 
 fn shortage_text(shortage: &NodeShortage, names: &Names) -> String {
     let place = place(names, shortage.cluster_id, &shortage.node);
     if shortage.missing.is_empty() {
-        return format!("does not suit: {place}, for its labels or for other replicas there");
+        return format!("not eligible: {place} (labels or anti-affinity)");
     }
     let missing = shortage.missing.iter();
     let missing = missing.map(|(kind, n)| format!("{} {kind}", format::amount(kind, n)));
     let missing = missing.collect::<Vec<_>>().join(" and ");
-    let too_small = if shortage.too_small { ", even when it is empty" } else { "" };
+    let too_small = if shortage.too_small { ", even if empty" } else { "" };
     format!("missing on {place}: {missing}{too_small}")
 }
 
-/// Replicas by name, and how many of others.
+/// Replicas by name, and the number of replicas of other organizations.
 pub(super) fn units(own: &[Blocker], others: usize, names: &Names) -> String {
-    let name = |unit: &Blocker| format!("{}/{}", names.of(unit.deployment_id), unit.replica);
+    let name = |unit: &Blocker| format!("{}/{}", names.get(unit.deployment_id), unit.replica);
     let others = match others {
         0 => None,
-        1 => Some("1 of another organization".to_owned()),
-        count => Some(format!("{count} of other organizations")),
+        1 => Some("1 replica of another organization".to_owned()),
+        count => Some(format!("{count} replicas of other organizations")),
     };
     own.iter().map(name).chain(others).collect::<Vec<_>>().join(", ")
 }
 
 fn place(names: &Names, cluster: ClusterId, node: &str) -> String {
-    format!("{}/{node}", names.of(cluster))
+    format!("{}/{node}", names.get(cluster))
 }
 
 #[cfg(test)]
@@ -100,17 +97,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_verdict_has_its_sentence() {
+    fn every_verdict_has_a_summary() {
         for (verdict, wait, want) in [
-            ("placed", None, "has its place"),
-            ("stopping", None, "is stopping"),
-            ("never", Some("never"), "can never start: no node"),
-            ("not_now", Some("short"), "too little room"),
-            ("not_now", Some("behind"), "others who ask for the same"),
-            ("not_now", Some("yielding"), "others are stopping"),
-            ("not_now", Some("budget"), "displaced as many as it may"),
-            ("not_now", None, "waits to be looked at"),
-            ("new", Some("word"), "is new (word)"),
+            ("placed", None, "placed"),
+            ("stopping", None, "stopping"),
+            ("never", Some("never"), "unschedulable, no eligible node"),
+            ("not_now", Some("short"), "insufficient free capacity"),
+            ("not_now", Some("behind"), "behind other replicas"),
+            ("not_now", Some("yielding"), "victims are stopping"),
+            ("not_now", Some("budget"), "reached its limit of preemptions per hour"),
+            ("not_now", None, "not yet evaluated"),
+            ("new", Some("word"), "new (word)"),
         ] {
             let why = sample::explanation(json!({"verdict": verdict, "wait": wait}));
             assert!(super::verdict(&why).contains(want), "{why:?}");
@@ -118,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_known_is_told_by_name() {
+    fn details_use_names() {
         let (c1, c2) = (sample::id("c1"), sample::id("c2"));
         let why = sample::explanation(json!({
             "number": 1, "wait": "short", "position": 3,
@@ -135,15 +132,15 @@ mod tests {
         let want = [
             "position in the queue: 3",
             "missing on prod/a: 1.5 cpu and 512Mi ram",
-            "missing on prod/b: 4 cpu, even when it is empty",
-            "does not suit: c2000000000000000000/c, for its labels or for other replicas there",
-            "in the way: web/0, d2000000000000000000/7, 2 of other organizations",
-            "can start: 2026-01-02T03:04:05Z, if all ends as planned and nobody takes the room before",
+            "missing on prod/b: 4 cpu, even if empty",
+            "not eligible: c2000000000000000000/c (labels or anti-affinity)",
+            "blocked by: web/0, d2000000000000000000/7, 2 replicas of other organizations",
+            "estimated start: 2026-01-02T03:04:05Z",
         ];
         assert_eq!(facts(&why, &names), want);
         let cluster_ids: Vec<_> = clusters(&why).map(|id| id.to_string()).collect();
         assert_eq!(cluster_ids, [c1.clone(), c1, c2]);
         assert_eq!(deployments(&why).count(), 2);
-        assert!(line(&why, &names).starts_with("waits: there is too little room now; position"));
+        assert!(line(&why, &names).starts_with("pending, insufficient free capacity; position"));
     }
 }

@@ -1,4 +1,4 @@
-//! `paddock env drift`: what is not as it was made.
+//! `paddock env drift`: shows drifted resources.
 
 use std::time::Duration;
 
@@ -15,91 +15,90 @@ use crate::client::print::Printer;
 use crate::client::subject::{self, ENVIRONMENT, Subject};
 use crate::client::table::Table;
 
-/// How often to see whether all was looked at, and for how long.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// Polling interval while resources are observed, and the maximum wait.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 const GIVE_UP_AFTER: Duration = Duration::from_mins(2);
 
 /// `paddock env drift`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Without --now it is what was found when the server last looked.
+Without --now, shows the result of the last periodic check.
 
 Example:
   paddock env drift shop
   paddock env drift shop --now")]
 pub(crate) struct Args {
-    /// The environment, by name or id
+    /// Name or id of the environment
     #[arg(value_name = "NAME-OR-ID")]
     which: String,
-    /// Has everything be looked at first
+    /// Check for drift first
     #[arg(long)]
     now: bool,
 }
 
-/// Shows what has drifted.
+/// Shows drift.
 pub(super) async fn run(args: Args, api: &Api, printer: &mut Printer) -> Result<(), Error> {
     let subject = subject::find(api, &ENVIRONMENT, &args.which).await?;
     if args.now {
         api.send(&Call::post(&["environments", &subject.id, "observe"], None)).await?;
-        looked_at(api, &subject).await?;
+        until_observed(api, &subject).await?;
     }
-    let answer = api.send(&Call::get(&["environments", &subject.id, "drift"])).await?;
-    printer.answer(&answer, || Ok(text(&api.read(&answer)?)))?;
-    let drift: Drift = api.read(&answer)?;
-    if drift.resources.iter().any(|one| !one.differences.is_empty()) {
-        printer.note(&format!(r#"to mend it, run "paddock env repair {}""#, subject.label()));
+    let response = api.send(&Call::get(&["environments", &subject.id, "drift"])).await?;
+    printer.response(&response, || Ok(text(&api.read(&response)?)))?;
+    let drift: Drift = api.read(&response)?;
+    if drift.resources.iter().any(|resource| !resource.differences.is_empty()) {
+        printer.note(&format!(r#"to repair it, run "paddock env repair {}""#, subject.label()));
     }
     Ok(())
 }
 
-/// Waits until every resource that can be looked at has been. No event tells of a look that found
-/// nothing new.
-async fn looked_at(api: &Api, subject: &Subject) -> Result<(), Error> {
+/// Waits until every existing resource is observed. Polls, because an observation without changes
+/// emits no event.
+async fn until_observed(api: &Api, subject: &Subject) -> Result<(), Error> {
     let give_up_at = base::monotonic() + GIVE_UP_AFTER;
     loop {
-        let answer = api.send(&Call::get(&["environments", &subject.id])).await?;
-        let environment: Environment = api.read(&answer)?;
-        let Some(unseen) = unseen(&environment) else { return Ok(()) };
+        let response = api.send(&Call::get(&["environments", &subject.id])).await?;
+        let environment: Environment = api.read(&response)?;
+        let Some(unobserved) = unobserved(&environment) else { return Ok(()) };
         if base::monotonic() > give_up_at {
-            let (name, reason) = (&unseen.name, &unseen.status_reason);
-            return Err(Error::failed_but(
-                format!("{name} was not looked at within {} s: {reason}", GIVE_UP_AFTER.as_secs()),
-                format!(
-                    r#"without --now, "paddock env drift {}" shows the last look"#,
-                    subject.label()
-                ),
+            let (name, reason) = (&unobserved.name, &unobserved.status_reason);
+            return Err(Error::failed_with_hint(
+                format!("{name} was not checked within {} s: {reason}", GIVE_UP_AFTER.as_secs()),
+                format!(r#"run "paddock env drift {}" to see the last check"#, subject.label()),
             ));
         }
-        sleep(LOOK_EVERY).await;
+        sleep(POLL_INTERVAL).await;
     }
 }
 
-/// A resource that is there and that nobody has looked at yet.
-fn unseen(environment: &Environment) -> Option<&Resource> {
-    let is_there = |one: &&Resource| matches!(one.status.as_str(), "applied" | "drifted");
+/// An existing resource that is not yet observed.
+fn unobserved(environment: &Environment) -> Option<&Resource> {
+    let exists = |resource: &&Resource| matches!(resource.status.as_str(), "applied" | "drifted");
     let all = environment.resources.iter().flatten();
-    all.filter(is_there).find(|one| one.observed_at.is_none())
+    all.filter(exists).find(|resource| resource.observed_at.is_none())
 }
 
-/// One line a field, and one for everything that should not be there.
+/// One row per differing field and per unexpected object.
 fn text(drift: &Drift) -> String {
     let rows: Vec<[String; 5]> = drift.resources.iter().flat_map(rows).collect();
     if rows.is_empty() {
-        return "Everything is as it was made.\n".into();
+        return "No drift.\n".into();
     }
-    let header = ["RESOURCE", "FIELD", "MADE", "FOUND", "SEEN"];
+    let header = ["RESOURCE", "FIELD", "EXPECTED", "ACTUAL", "OBSERVED"];
     rows.into_iter().fold(Table::new(&header), Table::row).render()
 }
 
-fn rows(of: &Drifted) -> Vec<[String; 5]> {
-    let seen = || format::timestamp(of.observed_at);
-    let differences = of.differences.iter().map(|one| {
-        let found = Some(&one.found).filter(|found| !found.is_null());
-        let found = found.map_or_else(|| "gone".into(), |found| format::value(Some(found)));
-        [of.name.clone(), one.field.clone(), format::value(Some(&one.made)), found, seen()]
+fn rows(drifted: &Drifted) -> Vec<[String; 5]> {
+    let name = || drifted.name.clone();
+    let observed = || format::timestamp(drifted.observed_at);
+    let differences = drifted.differences.iter().map(|difference| {
+        let actual = Some(&difference.found).filter(|found| !found.is_null());
+        let actual = actual.map_or_else(|| "missing".into(), |found| format::value(Some(found)));
+        let expected = format::value(Some(&difference.made));
+        [name(), difference.field.clone(), expected, actual, observed()]
     });
-    let unexpected = of.unexpected.iter().map(|what| {
-        [of.name.clone(), what.clone(), String::new(), "not made by Paddock".into(), seen()]
+    let unexpected = drifted.unexpected.iter().map(|object| {
+        [name(), object.clone(), String::new(), "not created by Paddock".into(), observed()]
     });
     differences.chain(unexpected).collect()
 }
@@ -112,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_field_has_its_line() {
+    fn table_has_one_row_per_field() {
         let drift: Drift = serde_json::from_str(
             r#"{"drifted":true,"resources":[
                 {"name":"kv","status":"drifted","observed_at":"2026-01-02T03:04:05.6Z",
@@ -122,20 +121,17 @@ mod tests {
         )
         .unwrap();
         let want = "\
-RESOURCE  FIELD     MADE     FOUND                SEEN
-kv        values.a  1        2                    2026-01-02T03:04:05Z
-kv        values.b  {\"x\":1}  gone                 2026-01-02T03:04:05Z
-kv        shop/c    -        not made by Paddock  2026-01-02T03:04:05Z
+RESOURCE  FIELD     EXPECTED  ACTUAL                  OBSERVED
+kv        values.a  1         2                       2026-01-02T03:04:05Z
+kv        values.b  {\"x\":1}   missing                 2026-01-02T03:04:05Z
+kv        shop/c    -         not created by Paddock  2026-01-02T03:04:05Z
 ";
         assert_eq!(text(&drift), want);
-        assert_eq!(
-            text(&Drift { drifted: false, resources: vec![] }),
-            "Everything is as it was made.\n"
-        );
+        assert_eq!(text(&Drift { drifted: false, resources: vec![] }), "No drift.\n");
     }
 
     #[test]
-    fn only_what_is_there_can_be_looked_at() {
+    fn only_existing_resources_are_observed() {
         for (resources, want) in [
             (
                 json!([{"name": "a", "status": "applied", "observed_at": "2026-01-02T03:04:05Z"}]),
@@ -146,7 +142,7 @@ kv        shop/c    -        not made by Paddock  2026-01-02T03:04:05Z
             (json!([{"name": "a", "status": "applying"}]), None),
         ] {
             let environment = environment(&json!({"resources": resources}));
-            assert_eq!(unseen(&environment).map(|one| one.name.as_str()), want, "{resources}");
+            assert_eq!(unobserved(&environment).map(|r| r.name.as_str()), want, "{resources}");
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Environments for tests: complete answers, of which a test gives only the fields that matter to it.
+//! Complete environments for tests, with fields to override.
 
 use serde_json::{Value, json};
 use wire::environment::Environment;
 
-/// An environment with these fields, and those of its resources that are given.
+/// An environment with overridden fields, also of its resources.
 pub(in crate::client) fn environment(fields: &Value) -> Environment {
     let id = "9m4e2mr0ui3e8a215n4g";
     let at = "2026-01-02T03:04:05.6Z";

@@ -1,4 +1,4 @@
-//! `paddock env graph`: what an environment needs, and what needs it.
+//! `paddock env graph`: shows the dependency graph of an environment.
 
 use crate::client::error::Error;
 use crate::client::graph::{Drawing, draw};
@@ -9,14 +9,14 @@ use crate::client::subject::{self, ENVIRONMENT};
 /// `paddock env graph`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-The same as \"paddock graph environment/NAME\", also by id.
+Like \"paddock graph environment/NAME\", but also accepts an id.
 
 Example:
   paddock env graph shop
   paddock env graph shop --format svg > shop.svg
   paddock env graph shop --format dot | dot -Tpng > shop.png")]
 pub(crate) struct Args {
-    /// The environment, by name or id
+    /// Name or id of the environment
     #[arg(value_name = "NAME-OR-ID")]
     which: String,
     #[command(flatten)]

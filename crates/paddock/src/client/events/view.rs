@@ -1,4 +1,4 @@
-//! Events as people see them.
+//! Table view of events.
 
 use serde_json::Value;
 use wire::event::Event;
@@ -7,20 +7,20 @@ use super::super::format;
 use super::super::table::{self, Table};
 
 const HEADER: [&str; 6] = ["SEQ", "AT", "TYPE", "SUBJECT", "ACTOR", "DETAIL"];
-/// Widths that nearly all events fit in, for when the rows to come are not known.
+/// Column widths of streamed events, whose later rows are unknown.
 const WIDTHS: [usize; 5] = [6, 20, 25, 20, 25];
 
-/// One line an event.
+/// One row per event.
 pub(super) fn table(events: &[Event]) -> String {
     events.iter().fold(Table::new(&HEADER), |table, event| table.row(row(event))).render()
 }
 
-/// The header for lines that come one by one.
+/// Header of streamed events.
 pub(super) fn header_line() -> String {
     table::line(&HEADER.map(Into::into), &WIDTHS)
 }
 
-/// One event, when more may follow.
+/// A streamed event.
 pub(super) fn line(event: &Event) -> String {
     table::line(&row(event).map(|cell| table::cell_text(&cell)), &WIDTHS)
 }
@@ -36,7 +36,7 @@ fn row(event: &Event) -> [String; 6] {
     ]
 }
 
-/// What it happened to, and why.
+/// Name and reason of the subject.
 fn detail(data: &Value) -> String {
     let text = |name| data.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     let name = text("name").or_else(|| text("username"));
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_stands_under_its_header() {
+    fn streamed_lines_align_with_the_header() {
         let line = line(&event(r#"{"name":"web","status_reason":"2 cpu short"}"#));
         let header = header_line();
         assert_eq!(
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn the_detail_is_what_the_event_carries() {
+    fn detail_contains_name_and_reason() {
         for (data, want) in [
             (r#"{"name":"web"}"#, "web"),
             (r#"{"username":"bob"}"#, "bob"),

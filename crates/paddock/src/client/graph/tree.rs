@@ -1,13 +1,14 @@
-//! A graph as a tree of lines. What is reached in several ways is opened once.
+//! A graph as a text tree. Nodes that are reachable on several paths are expanded once.
 
 use std::collections::{HashMap, HashSet};
 
 use model::Xid;
+use model::graph::Relation;
 use wire::graph::{Graph, Node};
 
 use crate::client::table::clean;
 
-/// A line to be written: which node, why it is there, and what stands before it.
+/// A pending line: node, label of the edge to it, and indentation.
 struct Line<'a> {
     id: Xid,
     why: &'a str,
@@ -16,7 +17,7 @@ struct Line<'a> {
     depth: usize,
 }
 
-/// The tree below the subject, which is the first of the nodes.
+/// Renders the tree below the subject, which is the first node.
 pub(super) fn tree(graph: &Graph, from_subject: bool) -> String {
     let nodes: HashMap<Xid, &Node> = graph.nodes.iter().map(|node| (node.id, node)).collect();
     let mut below: HashMap<Xid, Vec<(Xid, &str)>> = HashMap::new();
@@ -31,9 +32,9 @@ pub(super) fn tree(graph: &Graph, from_subject: bool) -> String {
         let Some(node) = nodes.get(&line.id) else { continue };
         let children = below.get(&line.id).map_or(&[][..], Vec::as_slice);
         let is_new = shown.insert(line.id);
-        text += &line.written(node, !is_new && !children.is_empty());
+        text += &line.render(node, !is_new && !children.is_empty());
         if is_new {
-            open.extend(line.below(children));
+            open.extend(line.children(children));
         }
     }
     text
@@ -44,8 +45,8 @@ impl<'a> Line<'a> {
         Self { id, why: "", lead: String::new(), is_last: true, depth: 0 }
     }
 
-    /// The lines below this one, the first of them last: they are taken from the end.
-    fn below(&self, children: &[(Xid, &'a str)]) -> Vec<Line<'a>> {
+    /// Lines of the children in reverse order, because they are popped from the end.
+    fn children(&self, children: &[(Xid, &'a str)]) -> Vec<Line<'a>> {
         let bar = match (self.depth, self.is_last) {
             (0, _) => "",
             (_, true) => "   ",
@@ -61,13 +62,14 @@ impl<'a> Line<'a> {
         lines.rev().collect()
     }
 
-    fn written(&self, node: &Node, is_above: bool) -> String {
+    fn render(&self, node: &Node, is_above: bool) -> String {
         let branch = match (self.depth, self.is_last) {
             (0, _) => "",
             (_, true) => "└─ ",
             (_, false) => "├─ ",
         };
-        let why = if self.why.is_empty() { String::new() } else { format!("{} ", self.why) };
+        let why = self.why.parse().map_or(self.why, |relation: Relation| relation.label());
+        let why = if why.is_empty() { String::new() } else { format!("{why} ") };
         let status = node.status.as_ref().map(|status| format!("  {status}")).unwrap_or_default();
         let again = if is_above { "  (see above)" } else { "" };
         let text = format!("{why}{}/{}{status}  {}{again}", node.kind, node.name, node.id);
@@ -79,7 +81,7 @@ impl<'a> Line<'a> {
 mod tests {
     use super::*;
 
-    /// The rest of an id, which is written as `~` here.
+    /// Padding of ids, abbreviated as `~`.
     const REST: &str = "0000000000000000000";
 
     fn shown(graph: &str, from_subject: bool) -> String {
@@ -98,20 +100,20 @@ mod tests {
         {"from":"d~","to":"c~","why":"runs on"}],"truncated":false}"#;
 
     #[test]
-    fn what_is_needed_stands_below_who_needs_it() {
+    fn dependencies_are_indented_below_their_dependents() {
         let want = "\
 environment/shop  deployed  e
-├─ has resource/bus  applied  b
-│  └─ made deployment/web  running  d
+├─ contains resource/bus  applied  b
+│  └─ created deployment/web  running  d
 │     └─ runs on cluster/prod  c
-└─ has resource/web  applied  v
-   └─ is made after resource/bus  applied  b  (see above)
+└─ contains resource/web  applied  v
+   └─ depends on resource/bus  applied  b  (see above)
 ";
         assert_eq!(shown(SHOP, true), want);
     }
 
     #[test]
-    fn a_circle_comes_to_an_end() {
+    fn cycles_terminate() {
         let circle = r#"{"nodes":[
             {"id":"a~","kind":"x","name":"a","href":""},
             {"id":"b~","kind":"x","name":"b","href":""}],

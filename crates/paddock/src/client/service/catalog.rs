@@ -1,13 +1,13 @@
-//! The kinds of service that the server has, and where the API of each is.
+//! Service kinds of the server and their APIs.
 
 use serde::Deserialize;
 use wire::kind::{Kind, Kinds};
 
 use super::super::call::Call;
 use super::super::error::Error;
-use super::super::http::{Answer, Api};
+use super::super::http::{Api, ApiResponse};
 
-/// What the API of a kind has.
+/// Version document of a kind's API.
 #[derive(Deserialize)]
 struct Version {
     collections: Vec<Collection>,
@@ -18,28 +18,28 @@ struct Collection {
     id: String,
 }
 
-/// All kinds, as the server tells them.
-pub(super) async fn answer(api: &Api) -> Result<Answer, Error> {
+/// Response with all kinds.
+pub(super) async fn fetch(api: &Api) -> Result<ApiResponse, Error> {
     api.send(&Call::get(&["kinds"])).await
 }
 
-/// Reads an answer with all kinds.
-pub(super) fn read(api: &Api, answer: &Answer) -> Result<Vec<Kind>, Error> {
-    Ok(api.read::<Kinds>(answer)?.items)
+/// Kinds in a response.
+pub(super) fn read(api: &Api, response: &ApiResponse) -> Result<Vec<Kind>, Error> {
+    Ok(api.read::<Kinds>(response)?.items)
 }
 
 /// All kinds.
 pub(crate) async fn all(api: &Api) -> Result<Vec<Kind>, Error> {
-    read(api, &answer(api).await?)
+    read(api, &fetch(api).await?)
 }
 
-/// The kind of that name.
+/// Finds a kind by name.
 pub(crate) async fn find(api: &Api, name: &str) -> Result<Kind, Error> {
     choose(all(api).await?, name)
 }
 
-/// Those of that name, or all when none is named.
-pub(crate) async fn some(api: &Api, name: Option<&str>) -> Result<Vec<Kind>, Error> {
+/// The named kind, or all kinds.
+pub(crate) async fn find_or_all(api: &Api, name: Option<&str>) -> Result<Vec<Kind>, Error> {
     match name {
         Some(name) => Ok(vec![find(api, name).await?]),
         None => all(api).await,
@@ -47,31 +47,31 @@ pub(crate) async fn some(api: &Api, name: Option<&str>) -> Result<Vec<Kind>, Err
 }
 
 fn choose(all: Vec<Kind>, name: &str) -> Result<Kind, Error> {
-    let names: Vec<String> = all.iter().map(|one| one.name.clone()).collect();
-    all.into_iter().find(|one| one.name == name).ok_or_else(|| {
-        Error::failed_but(
-            format!("there is no kind of service {name:?}; there are: {}", names.join(", ")),
-            r#""paddock service kinds" shows what they are"#,
+    let names: Vec<String> = all.iter().map(|kind| kind.name.clone()).collect();
+    all.into_iter().find(|kind| kind.name == name).ok_or_else(|| {
+        Error::failed_with_hint(
+            format!("service kind {name:?} not found; available: {}", names.join(", ")),
+            r#"run "paddock service kinds" for details"#,
         )
     })
 }
 
-/// The names of the collections that the API of a kind has.
+/// Collections of a kind's API.
 async fn collections(api: &Api, kind: &Kind) -> Result<Vec<String>, Error> {
-    let answer = api.send(&Call::get(&[]).to(&kind.api).open()).await?;
-    let version: Version = api.read(&answer)?;
-    Ok(version.collections.into_iter().map(|one| one.id).collect())
+    let response = api.send(&Call::get(&[]).to(&kind.api).without_token()).await?;
+    let version: Version = api.read(&response)?;
+    Ok(version.collections.into_iter().map(|collection| collection.id).collect())
 }
 
-/// What the API of a kind calls many of it; that collection is the first.
+/// Plural of a kind, which is its API's first collection.
 pub(crate) async fn plural(api: &Api, kind: &Kind) -> Result<String, Error> {
     let collections = collections(api, kind).await?;
-    collections.into_iter().next().ok_or_else(|| api.foreign())
+    collections.into_iter().next().ok_or_else(|| api.invalid_response())
 }
 
-/// Whether the API of a kind has a collection.
+/// Whether a kind's API has a collection.
 pub(crate) async fn has(api: &Api, kind: &Kind, collection: &str) -> Result<bool, Error> {
-    Ok(collections(api, kind).await?.iter().any(|one| one == collection))
+    Ok(collections(api, kind).await?.iter().any(|id| id == collection))
 }
 
 #[cfg(test)]
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kind_that_is_not_there_is_told_with_those_that_are() {
+    fn unknown_kind_is_reported_with_available_kinds() {
         let kind = |name: &str| Kind {
             name: name.into(),
             display_name: String::new(),
@@ -92,6 +92,6 @@ mod tests {
         let all = vec![kind("hippo"), kind("rhino")];
         assert_eq!(choose(all.clone(), "rhino").unwrap().api, "rhinos_mgmt");
         let error = choose(all, "rihno").unwrap_err();
-        assert_eq!(error.what(), "there is no kind of service \"rihno\"; there are: hippo, rhino");
+        assert_eq!(error.message(), "service kind \"rihno\" not found; available: hippo, rhino");
     }
 }

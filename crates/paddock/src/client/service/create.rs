@@ -1,4 +1,4 @@
-//! `paddock service KIND create`.
+//! `paddock service KIND create`: creates an instance.
 
 use std::time::Duration;
 
@@ -12,36 +12,36 @@ use super::super::print::Printer;
 use super::super::subject::{self, CLUSTER, Kind};
 use super::view;
 
-/// What a new instance should be.
+/// Specification of a new instance.
 #[derive(clap::Args)]
 pub(super) struct Spec {
-    /// Its type and size, such as standard.x1 [default: by your quota]
+    /// Instance type and size, such as standard.x1 [default: according to your quota]
     #[arg(long, value_name = "TYPE.SIZE")]
     plan: Option<String>,
-    /// The cloud that it is in [default: the kind's]
+    /// Cloud provider [default: that of the service kind]
     #[arg(long, value_name = "NAME")]
     cloud_provider: Option<String>,
-    /// The region of the cloud [default: the cloud's]
+    /// Cloud region [default: that of the cloud provider]
     #[arg(long, value_name = "NAME")]
     region: Option<String>,
-    /// How it is paid for [default: by your quota]
+    /// Billing model [default: according to your quota]
     #[arg(long, value_name = "NAME")]
     billing_model: Option<String>,
-    /// Through which marketplace it is paid for; needs --billing-account
+    /// Marketplace for billing; requires --billing-account
     #[arg(long, value_name = "NAME")]
     marketplace: Option<String>,
-    /// From which account of the marketplace
+    /// Marketplace account for billing
     #[arg(long, value_name = "ID")]
     billing_account: Option<String>,
-    /// The organization's own cluster that it shall be on, by name or id
+    /// Cluster of your organization to run on, by name or id
     #[arg(long, value_name = "NAME-OR-ID")]
     cluster: Option<String>,
-    /// Whether its clients must sign in again from time to time [default: true]
+    /// Require clients to reauthenticate periodically [default: true]
     #[arg(long, value_name = "TRUE-OR-FALSE")]
     reauthentication: Option<bool>,
 }
 
-/// Makes an instance.
+/// Creates an instance.
 pub(super) async fn run(
     api: &Api,
     printer: &mut Printer,
@@ -52,12 +52,12 @@ pub(super) async fn run(
 ) -> Result<(), Error> {
     let cluster_id = subject::id_if_named(api, &CLUSTER, spec.cluster.as_deref()).await?;
     let body = spec.request(kind, name, cluster_id);
-    let answer = subject::create(api, kind, body, limit).await.map_err(with_next)?;
-    printer.answer(&answer, || Ok(view::table(&[api.read(&answer)?])))
+    let response = subject::create(api, kind, body, limit).await.map_err(with_hint)?;
+    printer.response(&response, || Ok(view::table(&[api.read(&response)?])))
 }
 
 impl Spec {
-    /// What was not said is left out, so that the server's choices hold.
+    /// Request body. Omits unset fields, so that the server's defaults apply.
     fn request(self, kind: &Kind<'_>, name: &str, cluster_id: Option<String>) -> Value {
         request(&NewInstance {
             kind: kind.service.unwrap_or_default().into(),
@@ -74,21 +74,21 @@ impl Spec {
     }
 }
 
-/// Where to look for what would be granted. What the limit of the quota forbids is a conflict about no field.
-fn with_next(error: Error) -> Error {
+/// Adds a hint. An exceeded quota is a conflict without a field.
+fn with_hint(error: Error) -> Error {
     let is_about = |fields: &[&str]| fields.iter().any(|field| error.is_about(field));
-    let next = if is_about(&["cloud_provider", "region", "billing_model"]) {
-        r#""paddock service kinds" shows what can be had"#
+    let hint = if is_about(&["cloud_provider", "region", "billing_model"]) {
+        r#"run "paddock service kinds" to see the available options"#
     } else if is_about(&["plan"]) {
-        r#""paddock service kinds" shows what can be had, "paddock quota" what you may have"#
+        r#"run "paddock service kinds" to see all plans, and "paddock quota" to see your quota"#
     } else if is_about(&["cluster_id"]) {
-        r#""paddock cluster list" shows which clusters are the organization's own"#
+        r#"run "paddock cluster list" to see the clusters of your organization"#
     } else if error.status() == Some(409) && !is_about(&["name"]) {
-        r#""paddock quota" shows what you may have, and what of it you have"#
+        r#"run "paddock quota" to see your quota and usage"#
     } else {
         return error;
     };
-    error.or_next(next)
+    error.or_hint(hint)
 }
 
 #[cfg(test)]
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_said_is_sent() {
+    fn only_given_fields_are_sent() {
         let kind = Kind { service: Some("rhino"), ..INSTANCE };
         let bare = spec().request(&kind, "a", None);
         assert_eq!(bare, json!({ "kind": "rhino", "name": "a" }));

@@ -1,4 +1,4 @@
-//! `paddock service kinds`: what can be had, and where.
+//! `paddock service kinds`: lists service kinds, plans and regions.
 
 use wire::kind::{Kind, KindRegion, Plan};
 
@@ -9,39 +9,39 @@ use super::super::print::Printer;
 use super::super::table::Table;
 use super::catalog;
 
-/// Lists the kinds of service.
+/// Lists service kinds.
 pub(super) async fn run(api: &Api, printer: &mut Printer) -> Result<(), Error> {
-    let answer = catalog::answer(api).await?;
-    printer.answer(&answer, || Ok(tables(&catalog::read(api, &answer)?)))
+    let response = catalog::fetch(api).await?;
+    printer.response(&response, || Ok(tables(&catalog::read(api, &response)?)))
 }
 
-/// What it is, what it takes, and where it is: one table each, since a kind has several of each.
+/// Separate tables, because a kind has several plans and regions.
 fn tables(services: &[Kind]) -> String {
     [kinds(services), plans(services), regions(services)].join("\n")
 }
 
 fn kinds(services: &[Kind]) -> String {
-    let row = |table: Table, one: &Kind| {
+    let row = |table: Table, kind: &Kind| {
         table.row([
-            one.name.clone(),
-            one.display_name.clone(),
-            format::optional(one.trial.as_ref()),
-            format::join(one.versions.clone()),
+            kind.name.clone(),
+            kind.display_name.clone(),
+            format::optional(kind.trial.as_ref()),
+            format::join(kind.versions.clone()),
         ])
     };
-    let header = ["KIND", "IS", "TRIAL", "VERSIONS"];
+    let header = ["KIND", "DISPLAY NAME", "TRIAL", "VERSIONS"];
     services.iter().fold(Table::new(&header), row).render()
 }
 
 fn plans(services: &[Kind]) -> String {
-    let header = ["KIND", "PLAN", "UNITS", "RESOURCES", "LIVES", "BILLING MODELS"];
-    let all = services.iter().flat_map(|one| one.plans.iter().map(move |plan| (one, plan)));
-    all.fold(Table::new(&header), |table, (one, plan)| table.row(plan_row(one, plan))).render()
+    let header = ["KIND", "PLAN", "UNITS", "RESOURCES", "LIFETIME", "BILLING MODELS"];
+    let all = services.iter().flat_map(|kind| kind.plans.iter().map(move |plan| (kind, plan)));
+    all.fold(Table::new(&header), |table, (kind, plan)| table.row(plan_row(kind, plan))).render()
 }
 
-fn plan_row(of: &Kind, plan: &Plan) -> [String; 6] {
+fn plan_row(kind: &Kind, plan: &Plan) -> [String; 6] {
     [
-        of.name.clone(),
+        kind.name.clone(),
         plan.name.clone(),
         plan.units.to_string(),
         format::resources(&plan.resources),
@@ -52,14 +52,15 @@ fn plan_row(of: &Kind, plan: &Plan) -> [String; 6] {
 
 fn regions(services: &[Kind]) -> String {
     let header = ["KIND", "CLOUD PROVIDER", "REGION", "DEFAULT", "TYPES"];
-    let all = services.iter().flat_map(|one| one.regions.iter().map(move |region| (one, region)));
-    all.fold(Table::new(&header), |table, (one, region)| table.row(region_row(one, region)))
+    let all =
+        services.iter().flat_map(|kind| kind.regions.iter().map(move |region| (kind, region)));
+    all.fold(Table::new(&header), |table, (kind, region)| table.row(region_row(kind, region)))
         .render()
 }
 
-fn region_row(of: &Kind, region: &KindRegion) -> [String; 5] {
+fn region_row(kind: &Kind, region: &KindRegion) -> [String; 5] {
     [
-        of.name.clone(),
+        kind.name.clone(),
         region.cloud_provider.clone(),
         region.region.clone(),
         format::yes_or_no(region.is_default),
@@ -72,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_can_be_had_is_three_tables() {
+    fn kinds_plans_and_regions_are_separate_tables() {
         let services: Vec<Kind> = serde_json::from_str(
             r#"[{"name":"rhino","display_name":"Rhino","api":"rhinos_mgmt","trial":"baby",
                 "plans":[{"name":"baby.x1","display_name":"Baby","billing_models":["standard"],"units":1,
@@ -85,12 +86,12 @@ mod tests {
         )
         .unwrap();
         let want = "\
-KIND   IS     TRIAL  VERSIONS
-rhino  Rhino  baby   1.0,1.1
+KIND   DISPLAY NAME  TRIAL  VERSIONS
+rhino  Rhino         baby   1.0,1.1
 
-KIND   PLAN      UNITS  RESOURCES           LIVES  BILLING MODELS
-rhino  baby.x1   1      cpu=0.25,ram=512Mi  2d     standard
-rhino  grown.x1  2      cpu=1               -      standard,eval
+KIND   PLAN      UNITS  RESOURCES           LIFETIME  BILLING MODELS
+rhino  baby.x1   1      cpu=0.25,ram=512Mi  2d        standard
+rhino  grown.x1  2      cpu=1               -         standard,eval
 
 KIND   CLOUD PROVIDER  REGION     DEFAULT  TYPES
 rhino  aws             us-east-1  yes      baby,grown

@@ -1,7 +1,7 @@
-//! Lists of instances.
+//! Lists instances.
 //!
-//! The platform's API filters, and the API of each kind searches and orders. Whichever was asked, what is
-//! shown are instances as the platform's API tells them: one form for all.
+//! The platform API filters; the API of each service kind searches and sorts. The output is always in
+//! the format of the platform API.
 
 use std::collections::BTreeMap;
 
@@ -17,22 +17,22 @@ use super::super::page::{self, List};
 use super::super::subject::{self, CLUSTER, Subject};
 use super::catalog::plural;
 
-/// Which instances are listed, and in which order.
+/// Filter and sort order of instances.
 #[derive(clap::Args)]
 pub(crate) struct Filter {
-    /// Only those with this status
+    /// Filter by status
     #[arg(long, value_parser = statuses())]
     status: Option<String>,
-    /// Only those of this owner, by user name
+    /// Filter by owner
     #[arg(long, value_name = "USERNAME")]
     owner: Option<String>,
-    /// Only those on this cluster, by name or id
+    /// Filter by cluster name or id
     #[arg(long, value_name = "NAME-OR-ID")]
     cluster: Option<String>,
-    /// Only those that this is true of, such as "name like 'a%' and region = us-east-1"
+    /// Filter expression, such as "name like 'a%' and region = us-east-1"
     #[arg(long, value_name = "EXPRESSION")]
     search: Option<String>,
-    /// In which order, such as "region, name desc" [default: oldest first]
+    /// Sort order, such as "region, name desc" [default: oldest first]
     #[arg(long, value_name = "COLUMNS")]
     order: Option<String>,
 }
@@ -41,8 +41,8 @@ fn statuses() -> PossibleValuesParser {
     Status::ALL.iter().map(|status| status.as_str()).collect::<Vec<_>>().into()
 }
 
-/// The organization's instances of one kind.
-pub(crate) async fn of_tenant(
+/// Instances of one kind in the caller's organization.
+pub(crate) async fn organization(
     api: &Api,
     service: &Kind,
     filter: &Filter,
@@ -53,24 +53,24 @@ pub(crate) async fn of_tenant(
         return page::list(api, call, limit).await;
     }
     let plural = plural(api, service).await?;
-    let chosen = chosen(api, service, &[&plural], filter).await?;
-    in_order(api, page::list(api, call, usize::MAX).await?, &chosen, limit)
+    let matches = search(api, service, &[&plural], filter).await?;
+    in_order(api, page::list(api, call, usize::MAX).await?, &matches, limit)
 }
 
-/// The instances of all organizations, kind after kind; for administrators.
-pub(crate) async fn of_all(
+/// Instances of all organizations, grouped by kind; for administrators.
+pub(crate) async fn all_organizations(
     api: &Api,
     services: &[Kind],
     filter: &Filter,
     limit: usize,
 ) -> Result<List, Error> {
-    let mut chosen_ids = Vec::new();
+    let mut matches = Vec::new();
     for service in services {
         let plural = plural(api, service).await?;
-        chosen_ids.extend(chosen(api, service, &["admin", &plural], filter).await?);
+        matches.extend(search(api, service, &["admin", &plural], filter).await?);
     }
     let call = filter.call(api).await?;
-    in_order(api, page::list(api, call, usize::MAX).await?, &chosen_ids, limit)
+    in_order(api, page::list(api, call, usize::MAX).await?, &matches, limit)
 }
 
 impl Filter {
@@ -83,11 +83,11 @@ impl Filter {
     }
 }
 
-/// The most that the API of a kind gives at once.
+/// Maximum page size of a kind's API.
 const MAX_PAGE: usize = 10_000;
 
-/// The ids of those that the API of the kind finds, in its order.
-async fn chosen(
+/// Ids of matching instances in sort order, from the kind's API.
+async fn search(
     api: &Api,
     service: &Kind,
     path: &[&str],
@@ -109,7 +109,7 @@ async fn chosen(
             .query("orderBy", Some(order));
         let page: Page = api.read(&api.send(&call).await?)?;
         let is_last = page.items.is_empty();
-        ids.extend(page.items.into_iter().map(|one| one.id));
+        ids.extend(page.items.into_iter().map(|instance| instance.id));
         if is_last || ids.len() >= page.total {
             break;
         }
@@ -117,10 +117,10 @@ async fn chosen(
     Ok(ids)
 }
 
-/// Those of the list that were chosen, in the order of the choice.
-fn in_order(api: &Api, all: List, chosen: &[String], limit: usize) -> Result<List, Error> {
-    let ids = all.read::<Subject>(api)?.into_iter().map(|one| one.id);
-    let place: BTreeMap<String, usize> = ids.zip(0..).collect();
-    let places: Vec<usize> = chosen.iter().filter_map(|id| place.get(id).copied()).collect();
-    Ok(all.pick(&places, limit))
+/// Selects the instances with these ids, in this order.
+fn in_order(api: &Api, all: List, ids: &[String], limit: usize) -> Result<List, Error> {
+    let listed = all.read::<Subject>(api)?.into_iter().map(|instance| instance.id);
+    let index: BTreeMap<String, usize> = listed.zip(0..).collect();
+    let indices: Vec<usize> = ids.iter().filter_map(|id| index.get(id).copied()).collect();
+    Ok(all.pick(&indices, limit))
 }

@@ -1,11 +1,11 @@
-//! Instances as people see them.
+//! Table and detail views of instances.
 
 use wire::instance::Instance;
 
 use super::super::format;
 use super::super::table::{self, Table};
 
-/// One line an instance of one kind.
+/// One row per instance of one kind.
 pub(crate) fn table(instances: &[Instance]) -> String {
     let header = [
         "ID",
@@ -20,7 +20,7 @@ pub(crate) fn table(instances: &[Instance]) -> String {
         "CREATED",
         "REASON",
     ];
-    instances.iter().fold(Table::new(&header), |table, one| table.row(row(one))).render()
+    instances.iter().fold(Table::new(&header), |table, item| table.row(row(item))).render()
 }
 
 fn row(instance: &Instance) -> [String; 11] {
@@ -39,7 +39,7 @@ fn row(instance: &Instance) -> [String; 11] {
     ]
 }
 
-/// One line an instance of whichever kind and organization.
+/// One row per instance of any kind and organization.
 pub(crate) fn admin_table(instances: &[Instance]) -> String {
     let header = [
         "ID",
@@ -55,7 +55,7 @@ pub(crate) fn admin_table(instances: &[Instance]) -> String {
         "CREATED",
         "REASON",
     ];
-    instances.iter().fold(Table::new(&header), |table, one| table.row(admin_row(one))).render()
+    instances.iter().fold(Table::new(&header), |table, item| table.row(admin_row(item))).render()
 }
 
 fn admin_row(instance: &Instance) -> [String; 12] {
@@ -75,7 +75,7 @@ fn admin_row(instance: &Instance) -> [String; 12] {
     ]
 }
 
-/// All of one instance.
+/// All fields of one instance.
 pub(crate) fn details(instance: &Instance) -> String {
     table::fields(&[
         ("ID", instance.id.to_string()),
@@ -88,7 +88,7 @@ pub(crate) fn details(instance: &Instance) -> String {
         ("OWNER", instance.owner.clone()),
         ("CLOUD", instance.cloud_provider.clone()),
         ("REGION", instance.region.clone()),
-        ("SPANS ZONES", format::yes_or_no(instance.multi_az)),
+        ("MULTI AZ", format::yes_or_no(instance.multi_az)),
         ("CLUSTER", instance.cluster_id.map(|id| id.to_string()).unwrap_or_default()),
         ("HOST", format::optional(instance.host.as_ref())),
         ("ENDPOINTS", format::join(instance.endpoints.clone())),
@@ -109,7 +109,7 @@ mod tests {
                 "organization_id":"9m4e2mr0ui3e8a215n50","generation":1,"moons":2,
                 "name":"big","cloud_provider":"aws","region":"us-east-1","multi_az":true,
                 "plan":"grown.x1","billing_model":"standard","reauthentication":true,
-                "status":"ready","status_reason":"It can be used.","cluster_id":"9m4e2mr0ui3e8a215n60",
+                "status":"ready","status_reason":"Upgrading.","cluster_id":"9m4e2mr0ui3e8a215n60",
                 "host":"big.example","endpoints":["127.0.0.1:9"],"version":"1.1","expires_at":null,
                 "created_at":"2026-01-02T03:04:05.6Z","updated_at":"2026-01-02T03:04:05.6Z"}"#,
         )
@@ -117,16 +117,16 @@ mod tests {
     }
 
     #[test]
-    fn a_list_has_one_line_an_instance() {
+    fn table_has_one_row_per_instance() {
         let want = "\
 ID                    NAME  STATUS  PLAN      CLOUD  REGION     OWNER  HOST         ENDPOINTS    CREATED               REASON
-9m4e2mr0ui3e8a215n4g  big   ready   grown.x1  aws    us-east-1  ann    big.example  127.0.0.1:9  2026-01-02T03:04:05Z  It can be used.
+9m4e2mr0ui3e8a215n4g  big   ready   grown.x1  aws    us-east-1  ann    big.example  127.0.0.1:9  2026-01-02T03:04:05Z  Upgrading.
 ";
         assert_eq!(table(&[instance()]), want);
     }
 
     #[test]
-    fn administrators_see_whose_it_is_and_where() {
+    fn admin_table_shows_organization_and_cluster() {
         let text = admin_table(&[instance()]);
         assert!(text.starts_with("ID                    KIND   NAME"), "{text}");
         assert!(
@@ -136,12 +136,12 @@ ID                    NAME  STATUS  PLAN      CLOUD  REGION     OWNER  HOST     
     }
 
     #[test]
-    fn one_instance_shows_all_it_has() {
+    fn details_show_all_fields() {
         let text = details(&instance());
         for line in [
             "KIND              rhino\n",
             "PLAN              grown.x1\n",
-            "SPANS ZONES       yes\n",
+            "MULTI AZ          yes\n",
             "HOST              big.example\n",
             "VERSION           1.1\n",
             "EXPIRES           -\n",
@@ -151,7 +151,7 @@ ID                    NAME  STATUS  PLAN      CLOUD  REGION     OWNER  HOST     
     }
 
     #[test]
-    fn an_instance_of_another_version_is_still_shown() {
+    fn instance_of_another_server_version_is_shown() {
         let newer = Instance { status: "new".into(), ..instance() };
         assert!(table(&[newer]).contains("big   new"));
     }

@@ -1,15 +1,17 @@
-//! The commit that a folder is at, if git knows it.
+//! Determines the git commit of a folder.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The commit that the working copy around `folder` is at. Without git, or a commit, there is none.
-pub(super) fn of(folder: &Path) -> Option<String> {
+/// Current commit of the working copy that contains `folder`; `None` without git or a commit.
+pub(super) fn head(folder: &Path) -> Option<String> {
     let mut command = Command::new("git");
     command.arg("-C").arg(folder).args(["rev-parse", "--verify", "--quiet", "HEAD"]);
     let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
-    let said = String::from_utf8(output.stdout).ok()?;
-    Some(said.trim()).filter(|commit| output.status.success() && is_commit(commit)).map(Into::into)
+    let stdout = String::from_utf8(output.stdout).ok()?;
+    Some(stdout.trim())
+        .filter(|commit| output.status.success() && is_commit(commit))
+        .map(Into::into)
 }
 
 fn is_commit(text: &str) -> bool {
@@ -33,9 +35,9 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_git_does_not_know_has_none() {
+    fn folder_outside_a_working_copy_has_no_commit() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(of(folder.path()), None);
-        assert_eq!(of(&folder.path().join("nowhere")), None);
+        assert_eq!(head(folder.path()), None);
+        assert_eq!(head(&folder.path().join("nowhere")), None);
     }
 }

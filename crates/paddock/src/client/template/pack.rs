@@ -1,6 +1,6 @@
-//! What is handed over when a template is published: one file as it is, or a folder as an archive.
+//! Packs a template for publishing: a file unchanged, or a folder as an archive.
 //!
-//! The same folder always makes the same bytes: files in order, without owners and times.
+//! Archives are reproducible: files are sorted and carry no owners or times.
 
 use std::fs;
 use std::io;
@@ -13,28 +13,28 @@ use tar::{Builder, EntryType, Header};
 use crate::client::error::Error;
 use crate::client::format;
 
-/// The most that a template and the files beside it may hold.
+/// Maximum total size of a template and its files.
 const MAX_BYTES: u64 = 8 << 20;
 
-/// What a folder must have at its root.
+/// File names of a template at the root of a folder.
 const NAMES: [&str; 3] = ["template.yaml", "template.yml", "template.json"];
 
-/// What is handed over.
+/// Upload of a template.
 #[derive(Debug)]
-pub(super) struct Parcel {
+pub(super) struct Package {
     pub(super) media_type: &'static str,
     pub(super) bytes: Vec<u8>,
 }
 
 /// Reads a file, or packs a folder.
-pub(super) fn read(path: &Path) -> Result<Parcel, Error> {
-    let about = fs::metadata(path).map_err(|error| unreadable(path, &error))?;
-    if about.is_dir() {
-        return Ok(Parcel { media_type: "application/gzip", bytes: folder(path)? });
+pub(super) fn read(path: &Path) -> Result<Package, Error> {
+    let metadata = fs::metadata(path).map_err(|error| unreadable(path, &error))?;
+    if metadata.is_dir() {
+        return Ok(Package { media_type: "application/gzip", bytes: folder(path)? });
     }
-    must_fit(path, about.len(), None)?;
+    check_size(path, metadata.len(), None)?;
     let bytes = fs::read(path).map_err(|error| unreadable(path, &error))?;
-    Ok(Parcel { media_type: media_type(path), bytes })
+    Ok(Package { media_type: media_type(path), bytes })
 }
 
 fn media_type(path: &Path) -> &'static str {
@@ -47,8 +47,8 @@ fn media_type(path: &Path) -> &'static str {
 }
 
 /// A file to pack.
-struct Packed {
-    /// Below the folder, with slashes.
+struct PackedFile {
+    /// Path relative to the folder, with slashes.
     name: String,
     path: PathBuf,
     size_bytes: u64,
@@ -56,65 +56,64 @@ struct Packed {
 
 fn folder(root: &Path) -> Result<Vec<u8>, Error> {
     if !NAMES.iter().any(|name| root.join(name).is_file()) {
-        return Err(Error::failed_but(
+        return Err(Error::failed_with_hint(
             format!("{} has no template.yaml", root.display()),
-            "name the folder that has it at its root, or the file itself",
+            "use a folder that contains it at its root, or the file itself",
         ));
     }
     let mut files = Vec::new();
     walk(root, "", &mut files)?;
     files.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     let total = files.iter().map(|file| file.size_bytes).sum();
-    must_fit(root, total, files.iter().max_by_key(|file| file.size_bytes))?;
+    check_size(root, total, files.iter().max_by_key(|file| file.size_bytes))?;
     archive(&files)
 }
 
-fn must_fit(path: &Path, total: u64, largest: Option<&Packed>) -> Result<(), Error> {
+fn check_size(path: &Path, total: u64, largest: Option<&PackedFile>) -> Result<(), Error> {
     if total <= MAX_BYTES {
         return Ok(());
     }
-    let (total, most) = (format::size_bytes(total), format::size_bytes(MAX_BYTES));
-    let what =
-        format!("{} holds {total}, more than the {most} that a template may have", path.display());
+    let (total, max) = (format::size_bytes(total), format::size_bytes(MAX_BYTES));
+    let message = format!("{} is too large: {total}, the maximum is {max}", path.display());
     Err(match largest {
         Some(file) => {
             let size = format::size_bytes(file.size_bytes);
-            Error::failed_but(what, format!("its largest file is {} with {size}", file.name))
+            Error::failed_with_hint(message, format!("largest file: {} ({size})", file.name))
         }
-        None => Error::failed(what),
+        None => Error::failed(message),
     })
 }
 
-/// Finds all files below a folder. Links are not followed: what is published must be what is there.
-fn walk(folder: &Path, prefix: &str, files: &mut Vec<Packed>) -> Result<(), Error> {
+/// Collects all files below a folder. Rejects symbolic links, which could publish files outside it.
+fn walk(folder: &Path, prefix: &str, files: &mut Vec<PackedFile>) -> Result<(), Error> {
     for entry in fs::read_dir(folder).map_err(|error| unreadable(folder, &error))? {
         let entry = entry.map_err(|error| unreadable(folder, &error))?;
         let path = entry.path();
         let name = entry.file_name().into_string().map_err(|_| {
-            Error::failed(format!("{} can't be published: its name is no text", path.display()))
+            Error::failed(format!("cannot publish {}: its name is not UTF-8", path.display()))
         })?;
-        let about = fs::symlink_metadata(&path).map_err(|error| unreadable(&path, &error))?;
-        if is_left_out(&name, about.is_dir()) {
+        let metadata = fs::symlink_metadata(&path).map_err(|error| unreadable(&path, &error))?;
+        if is_excluded(&name, metadata.is_dir()) {
             continue;
         }
         let name = format!("{prefix}{name}");
-        if about.is_dir() {
+        if metadata.is_dir() {
             walk(&path, &format!("{name}/"), files)?;
-        } else if about.is_file() {
-            files.push(Packed { name, path, size_bytes: about.len() });
+        } else if metadata.is_file() {
+            files.push(PackedFile { name, path, size_bytes: metadata.len() });
         } else {
-            let what = if about.is_symlink() { "a symbolic link" } else { "no regular file" };
-            return Err(Error::failed_but(
-                format!("{} can't be published: it is {what}", path.display()),
-                "put the file itself there, or take it away",
+            let what = if metadata.is_symlink() { "a symbolic link" } else { "not a regular file" };
+            return Err(Error::failed_with_hint(
+                format!("cannot publish {}: it is {what}", path.display()),
+                "replace it with the file itself, or remove it",
             ));
         }
     }
     Ok(())
 }
 
-/// What git, Terraform and editors keep beside what somebody wrote. `.terraform.lock.hcl` is no such thing.
-fn is_left_out(name: &str, is_folder: bool) -> bool {
+/// Whether git, Terraform or an editor created the file. `.terraform.lock.hcl` is source.
+fn is_excluded(name: &str, is_folder: bool) -> bool {
     if is_folder {
         return matches!(name, ".git" | ".terraform");
     }
@@ -128,7 +127,7 @@ fn is_left_out(name: &str, is_folder: bool) -> bool {
         || is_hidden && is_temporary
 }
 
-fn archive(files: &[Packed]) -> Result<Vec<u8>, Error> {
+fn archive(files: &[PackedFile]) -> Result<Vec<u8>, Error> {
     let mut builder = Builder::new(GzEncoder::new(Vec::new(), Compression::default()));
     for file in files {
         let content = fs::read(&file.path).map_err(|error| unreadable(&file.path, &error))?;
@@ -139,14 +138,14 @@ fn archive(files: &[Packed]) -> Result<Vec<u8>, Error> {
         header.set_mtime(0);
         builder
             .append_data(&mut header, &file.name, content.as_slice())
-            .map_err(|error| Error::failed(format!("{} can't be packed: {error}", file.name)))?;
+            .map_err(|error| Error::failed(format!("cannot pack {}: {error}", file.name)))?;
     }
-    let done = builder.into_inner().and_then(GzEncoder::finish);
-    done.map_err(|error| Error::failed(format!("the folder can't be packed: {error}")))
+    let archive = builder.into_inner().and_then(GzEncoder::finish);
+    archive.map_err(|error| Error::failed(format!("cannot pack the folder: {error}")))
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Error {
-    Error::failed(format!("{} can't be read: {error}", path.display()))
+    Error::failed(format!("cannot read {}: {error}", path.display()))
 }
 
 #[cfg(test)]
@@ -159,8 +158,7 @@ mod tests {
 
     use super::*;
 
-    /// A folder with these files.
-    fn made(files: &[(&str, &str)]) -> TempDir {
+    fn folder_with(files: &[(&str, &str)]) -> TempDir {
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in files {
             let path = folder.path().join(name);
@@ -170,10 +168,10 @@ mod tests {
         folder
     }
 
-    /// What is in a parcel, by name.
-    fn unpacked(parcel: &Parcel) -> Vec<(String, String)> {
-        assert_eq!(parcel.media_type, "application/gzip");
-        let mut archive = tar::Archive::new(GzDecoder::new(parcel.bytes.as_slice()));
+    /// Names and contents of the files in a package.
+    fn unpacked(package: &Package) -> Vec<(String, String)> {
+        assert_eq!(package.media_type, "application/gzip");
+        let mut archive = tar::Archive::new(GzDecoder::new(package.bytes.as_slice()));
         let read = |entry: io::Result<tar::Entry<'_, _>>| {
             let mut entry = entry.unwrap();
             let mut text = String::new();
@@ -183,15 +181,15 @@ mod tests {
         archive.entries().unwrap().map(read).collect()
     }
 
-    fn refused(path: &Path) -> (String, String) {
+    fn read_error(path: &Path) -> (String, String) {
         let error = read(path).unwrap_err();
-        (error.what(), error.next().unwrap_or_default())
+        (error.message(), error.hint().unwrap_or_default())
     }
 
     #[test]
-    fn a_folder_is_packed_without_what_tools_keep_in_it() {
+    fn files_of_tools_are_excluded() {
         let long = format!("network/{}/main.tf", "deep".repeat(40));
-        let folder = made(&[
+        let folder = folder_with(&[
             ("template.yaml", "name: a"),
             ("network/main.tf", "x"),
             (&long, "y"),
@@ -213,11 +211,11 @@ mod tests {
     }
 
     #[test]
-    fn the_same_folder_makes_the_same_bytes() {
+    fn archives_are_reproducible() {
         let files = [("template.yaml", "name: a"), ("b/x", "1"), ("a/y", "2")];
-        let (one, mut reversed) = (made(&files), files);
+        let (one, mut reversed) = (folder_with(&files), files);
         reversed.reverse();
-        let other = made(&reversed);
+        let other = folder_with(&reversed);
         let old = fs::File::options().write(true).open(other.path().join("b/x")).unwrap();
         old.set_modified(std::time::UNIX_EPOCH).unwrap();
         let (one, other) = (read(one.path()).unwrap(), read(other.path()).unwrap());
@@ -226,54 +224,57 @@ mod tests {
     }
 
     #[test]
-    fn links_are_refused_by_their_path() {
-        let folder = made(&[("template.yaml", "name: a"), ("network/main.tf", "x")]);
+    fn symbolic_links_are_rejected() {
+        let folder = folder_with(&[("template.yaml", "name: a"), ("network/main.tf", "x")]);
         let link = folder.path().join("network/passwd");
         symlink("/etc/passwd", &link).unwrap();
-        let (what, next) = refused(folder.path());
-        assert_eq!(what, format!("{} can't be published: it is a symbolic link", link.display()));
-        assert!(next.contains("put the file itself there"), "{next}");
+        let (message, hint) = read_error(folder.path());
+        assert_eq!(message, format!("cannot publish {}: it is a symbolic link", link.display()));
+        assert!(hint.contains("replace it with the file itself"), "{hint}");
         fs::remove_file(&link).unwrap();
         symlink("/etc", folder.path().join("network/etc")).unwrap();
-        assert!(refused(folder.path()).0.contains("network/etc can't be published"));
+        assert!(read_error(folder.path()).0.contains("network/etc: it is a symbolic link"));
     }
 
     #[test]
-    fn too_much_is_told_with_the_largest_file() {
-        let folder = made(&[("template.yaml", "name: a")]);
+    fn oversized_folder_is_rejected_with_its_largest_file() {
+        let folder = folder_with(&[("template.yaml", "name: a")]);
         let half = vec![b'x'; 5 << 20];
         fs::write(folder.path().join("image.bin"), &half).unwrap();
         assert!(read(folder.path()).is_ok());
         fs::write(folder.path().join("other.bin"), &half[1..]).unwrap();
-        let (what, next) = refused(folder.path());
-        assert!(what.ends_with("holds 10Mi, more than the 8Mi that a template may have"), "{what}");
-        assert_eq!(next, "its largest file is image.bin with 5Mi");
+        let (message, hint) = read_error(folder.path());
+        assert!(message.ends_with("is too large: 10Mi, the maximum is 8Mi"), "{message}");
+        assert_eq!(hint, "largest file: image.bin (5Mi)");
         let file = folder.path().join("big.yaml");
         fs::write(&file, vec![b'x'; (8 << 20) + 1]).unwrap();
-        assert!(refused(&file).0.contains("big.yaml holds 8Mi"), "{:?}", refused(&file));
+        let (message, _) = read_error(&file);
+        assert!(message.contains("big.yaml is too large: 8Mi"), "{message}");
     }
 
     #[test]
-    fn what_is_no_template_is_refused() {
-        let folder = made(&[("network/template.yaml", "name: a")]);
-        let (what, next) = refused(folder.path());
-        assert!(what.ends_with(" has no template.yaml"), "{what}");
-        assert!(next.contains("at its root"), "{next}");
-        assert!(refused(&folder.path().join("nowhere")).0.contains("nowhere can't be read"));
+    fn folder_without_template_is_rejected() {
+        let folder = folder_with(&[("network/template.yaml", "name: a")]);
+        let (message, hint) = read_error(folder.path());
+        assert!(message.ends_with(" has no template.yaml"), "{message}");
+        assert!(hint.contains("at its root"), "{hint}");
+        let (message, _) = read_error(&folder.path().join("nowhere"));
+        assert!(message.starts_with("cannot read ") && message.contains("nowhere"), "{message}");
     }
 
     #[test]
-    fn a_file_is_sent_as_it_is() {
-        let folder = made(&[("a.yaml", "name: a"), ("b.json", "{}"), ("c.tgz", "z"), ("d", "e")]);
+    fn file_is_sent_unchanged() {
+        let folder =
+            folder_with(&[("a.yaml", "name: a"), ("b.json", "{}"), ("c.tgz", "z"), ("d", "e")]);
         for (name, media_type, bytes) in [
             ("a.yaml", "application/yaml", "name: a"),
             ("b.json", "application/json", "{}"),
             ("c.tgz", "application/gzip", "z"),
             ("d", "application/yaml", "e"),
         ] {
-            let parcel = read(&folder.path().join(name)).unwrap();
+            let package = read(&folder.path().join(name)).unwrap();
             assert_eq!(
-                (parcel.media_type, parcel.bytes.as_slice()),
+                (package.media_type, package.bytes.as_slice()),
                 (media_type, bytes.as_bytes())
             );
         }

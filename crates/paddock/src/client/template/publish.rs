@@ -13,44 +13,44 @@ use crate::client::print::Printer;
 /// `paddock template publish`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-A folder has template.yaml at its root, and beside it the files that its resources need. What git,
-Terraform and editors keep in it stays out. A published version never changes: publishing the same
-again does nothing, and other content under the same version is refused.
+A folder contains template.yaml at its root and the files that its resources need; files of git,
+Terraform and editors are excluded. Published versions are immutable: publishing the same content
+again has no effect, and different content under the same version is rejected.
 
 Example:
   paddock template publish examples/web-shop
   paddock template publish template.yaml --commit \"$CI_COMMIT_SHA\"")]
 pub(crate) struct Args {
-    /// The template: a file in YAML or JSON, or a folder
+    /// Template: a YAML or JSON file, or a folder
     #[arg(value_name = "DIR-OR-FILE")]
     path: PathBuf,
-    /// For all organizations; only the platform administrator may
+    /// Share with all organizations; requires the platform administrator
     #[arg(long)]
     shared: bool,
-    /// The commit that it came from [default: the one that git is at in its folder]
+    /// Source commit [default: the current git commit of the folder]
     #[arg(long, value_name = "SHA")]
     commit: Option<String>,
 }
 
 /// Publishes a template.
 pub(super) async fn run(args: Args, api: &Api, printer: &mut Printer) -> Result<(), Error> {
-    let parcel = pack::read(&args.path)?;
-    let commit = args.commit.or_else(|| commit::of(folder_of(&args.path)));
-    let call = Call::upload(&["templates"], parcel.media_type, parcel.bytes)
+    let package = pack::read(&args.path)?;
+    let commit = args.commit.or_else(|| commit::head(folder(&args.path)));
+    let call = Call::upload(&["templates"], package.media_type, package.bytes)
         .query("commit", commit)
         .query("shared", args.shared.then_some(true));
-    let answer = api.send(&call).await.map_err(Error::of_document)?;
-    printer.answer(&answer, || {
-        let Template { reference, .. } = api.read(&answer)?;
-        Ok(if answer.is_new {
+    let response = api.send(&call).await.map_err(Error::in_document)?;
+    printer.response(&response, || {
+        let Template { reference, .. } = api.read(&response)?;
+        Ok(if response.is_new {
             format!("published {reference}")
         } else {
-            format!("{reference} is published already, with the same content")
+            format!("{reference} is already published with the same content")
         })
     })
 }
 
-fn folder_of(path: &Path) -> &Path {
+fn folder(path: &Path) -> &Path {
     if path.is_dir() {
         return path;
     }
@@ -62,9 +62,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_in_the_folder_that_git_is_asked_about() {
-        for (path, folder) in [("template.yaml", "."), ("a/template.yaml", "a"), ("/", "/")] {
-            assert_eq!(folder_of(Path::new(path)), Path::new(folder));
+    fn folder_of_a_file_is_its_parent() {
+        for (path, want) in [("template.yaml", "."), ("a/template.yaml", "a"), ("/", "/")] {
+            assert_eq!(folder(Path::new(path)), Path::new(want));
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Two versions of a template side by side: what is different, and what that would do.
+//! `paddock template diff` and `paddock template impact`: compare two versions of a template.
 
 use serde_json::Value;
-use wire::template::{FieldChange, Impact, TemplateDiff, Touched};
+use wire::template::{AffectedEnvironment, FieldChange, Impact, TemplateDiff};
 
 use super::unknown;
 use crate::client::call::Call;
@@ -12,16 +12,16 @@ use crate::client::http::Api;
 use crate::client::print::Printer;
 use crate::client::table::Table;
 
-/// Which two versions.
+/// Two versions of a template.
 #[derive(clap::Args)]
 pub(crate) struct Versions {
-    /// The template and its two versions, or both in full
-    #[arg(value_name = "NAME FROM TO", num_args = 2..=3, required = true)]
+    /// Template and two versions, or two templates with version
+    #[arg(value_names = ["NAME", "FROM", "TO"], num_args = 2..=3, required = true)]
     words: Vec<String>,
 }
 
 impl Versions {
-    /// The name, the one version and the other.
+    /// Name and the two versions.
     fn read(&self) -> Result<(&str, &str, &str), Error> {
         let words: Vec<&str> = self.words.iter().map(String::as_str).collect();
         let (name, from, to) = match words[..] {
@@ -29,36 +29,37 @@ impl Versions {
             [from, to] => match (from.split_once('@'), to.split_once('@')) {
                 (Some((name, from)), Some((other, to))) if name == other => (name, from, to),
                 (Some((name, from)), None) => (name, from, to),
-                _ => return Err(Error::Usage(WRITE_IT.into())),
+                _ => return Err(Error::Usage(USAGE.into())),
             },
-            _ => return Err(Error::Usage(WRITE_IT.into())),
+            _ => return Err(Error::Usage(USAGE.into())),
         };
         Ok((name, from, to))
     }
 }
 
-const WRITE_IT: &str =
-    "write two versions of one template: web-shop 1.4.0 1.5.0, or web-shop@1.4.0 web-shop@1.5.0";
+const USAGE: &str =
+    "expected two versions of one template: web-shop 1.4.0 1.5.0, or web-shop@1.4.0 web-shop@1.5.0";
 
-/// Shows what is different.
+/// Shows the differences.
 pub(super) async fn diff(
     versions: &Versions,
     api: &Api,
     printer: &mut Printer,
 ) -> Result<(), Error> {
-    let answer = api.send(&call(versions, "diff")?).await.map_err(unknown)?;
-    printer.answer(&answer, || Ok(changes(&api.read::<TemplateDiff>(&answer)?.changes)))
+    let response = api.send(&call(versions, "diff")?).await.map_err(unknown)?;
+    printer.response(&response, || Ok(changes(&api.read::<TemplateDiff>(&response)?.changes)))
 }
 
-/// Shows what moving to the other version would do.
+/// Shows the effect of the other version on environments.
 pub(super) async fn impact(
     versions: &Versions,
     api: &Api,
     printer: &mut Printer,
 ) -> Result<(), Error> {
-    let answer = api.send(&call(versions, "impact")?).await.map_err(unknown)?;
-    printer.answer(&answer, || Ok(environments(&api.read::<Impact>(&answer)?.environments)))?;
-    printer.note("nothing was done");
+    let response = api.send(&call(versions, "impact")?).await.map_err(unknown)?;
+    printer
+        .response(&response, || Ok(environments(&api.read::<Impact>(&response)?.environments)))?;
+    printer.note("no changes made");
     Ok(())
 }
 
@@ -69,7 +70,7 @@ fn call(versions: &Versions, what: &str) -> Result<Call, Error> {
 
 fn changes(changes: &[FieldChange]) -> String {
     if changes.is_empty() {
-        return "Nothing but the version is different.\n".into();
+        return "No differences except the version.\n".into();
     }
     let row = |table: Table, change: &FieldChange| {
         let sign = match (&change.from, &change.to) {
@@ -83,17 +84,17 @@ fn changes(changes: &[FieldChange]) -> String {
     changes.iter().fold(Table::new(&["FIELD", "FROM", "TO"]), row).render()
 }
 
-fn environments(environments: &[Touched]) -> String {
+fn environments(environments: &[AffectedEnvironment]) -> String {
     if environments.is_empty() {
-        return "No environment is made from it.\n".into();
+        return "No environment uses this template.\n".into();
     }
-    let row = |table: Table, one: &Touched| {
+    let row = |table: Table, environment: &AffectedEnvironment| {
         table.row([
-            one.name.clone(),
-            one.status.clone(),
-            one.summary.as_ref().map(summary).unwrap_or_default(),
-            format::join(one.steps.iter().filter_map(signed)),
-            format::optional(one.problem.as_ref()),
+            environment.name.clone(),
+            environment.status.clone(),
+            environment.summary.as_ref().map(summary).unwrap_or_default(),
+            format::join(environment.steps.iter().filter_map(signed)),
+            format::optional(environment.problem.as_ref()),
         ])
     };
     let header = ["ENVIRONMENT", "STATUS", "SUMMARY", "STEPS", "PROBLEM"];
@@ -105,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_named_in_two_ways() {
+    fn versions_are_parsed_in_two_forms() {
         for (words, want) in [
             ("shop 1 2", Some(("shop", "1", "2"))),
             ("shop@1 shop@2", Some(("shop", "1", "2"))),
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn each_field_has_its_line() {
+    fn diff_has_one_row_per_field() {
         let diff: TemplateDiff = serde_json::from_str(
             r#"{"name":"shop","from":"1","to":"2","changes":[
                 {"path":"parameters.size","from":null,"to":{"type":"integer"}},
@@ -135,11 +136,11 @@ FIELD                       FROM                    TO
 ~ resources.web.with.image  nginx:1                 nginx:2
 ";
         assert_eq!(changes(&diff.changes), want);
-        assert_eq!(changes(&[]), "Nothing but the version is different.\n");
+        assert_eq!(changes(&[]), "No differences except the version.\n");
     }
 
     #[test]
-    fn each_environment_has_its_line() {
+    fn impact_has_one_row_per_environment() {
         let impact: Impact = serde_json::from_str(
             r#"{"name":"shop","from":"1","to":"2","environments":[
                 {"id":"9m4e2mr0ui3e8a215n4g","name":"prod","status":"deployed","hash":"h","problem":null,
@@ -148,15 +149,15 @@ FIELD                       FROM                    TO
                           {"name":"web","executor":"deployment","act":"create","reason":"r","after":[]},
                           {"name":"net","executor":"terraform","act":"nothing","reason":"","after":[]}]},
                 {"id":"9m4e2mr0ui3e8a215n50","name":"lab","status":"failed","hash":null,"summary":null,"steps":[],
-                 "problem":"parameters.size: is needed"}]}"#,
+                 "problem":"parameters.size: is required"}]}"#,
         )
         .unwrap();
         let want = "\
-ENVIRONMENT  STATUS    SUMMARY                             STEPS        PROBLEM
-prod         deployed  1 to create, 1 to replace, 2 as is  ± bus,+ web  -
-lab          failed    -                                   -            parameters.size: is needed
+ENVIRONMENT  STATUS    SUMMARY                                 STEPS        PROBLEM
+prod         deployed  1 to create, 1 to replace, 2 unchanged  ± bus,+ web  -
+lab          failed    -                                       -            parameters.size: is required
 ";
         assert_eq!(environments(&impact.environments), want);
-        assert_eq!(environments(&[]), "No environment is made from it.\n");
+        assert_eq!(environments(&[]), "No environment uses this template.\n");
     }
 }

@@ -1,4 +1,4 @@
-//! Templates as people see them.
+//! Table and detail views of templates.
 
 use serde_json::Value;
 use wire::executor::{Executor, ExecutorList};
@@ -7,10 +7,10 @@ use wire::template::{File, Template};
 use crate::client::format;
 use crate::client::table::{self, Table};
 
-/// One line a version.
+/// One row per version.
 pub(super) fn table(templates: &[Template]) -> String {
     let header = ["NAME", "VERSION", "SHARED", "COMMIT", "CREATED", "DEPRECATED", "DESCRIPTION"];
-    templates.iter().fold(Table::new(&header), |table, one| table.row(row(one))).render()
+    templates.iter().fold(Table::new(&header), |table, item| table.row(row(item))).render()
 }
 
 fn row(template: &Template) -> [String; 7] {
@@ -25,21 +25,21 @@ fn row(template: &Template) -> [String; 7] {
     ]
 }
 
-/// All executors, and what those need that can't be used.
+/// One row per executor, with the reason if it is unavailable.
 pub(super) fn executors(all: &ExecutorList) -> String {
-    let row = |table: Table, one: &Executor| {
-        let needs = format::optional(one.reason.as_ref());
-        table.row([one.name.clone(), format::yes_or_no(one.available), needs])
+    let row = |table: Table, executor: &Executor| {
+        let reason = format::optional(executor.reason.as_ref());
+        table.row([executor.name.clone(), format::yes_or_no(executor.available), reason])
     };
-    all.items.iter().fold(Table::new(&["EXECUTOR", "SET UP", "NEEDS"]), row).render()
+    all.items.iter().fold(Table::new(&["EXECUTOR", "AVAILABLE", "REASON"]), row).render()
 }
 
-/// As much of a commit as people say.
+/// Abbreviated commit.
 fn short(commit: Option<&str>) -> String {
     commit.unwrap_or_default().chars().take(12).collect()
 }
 
-/// All of one version.
+/// All fields of one version.
 pub(super) fn details(template: &Template) -> String {
     let fields = table::fields(&[
         ("NAME", template.name.clone()),
@@ -60,22 +60,24 @@ pub(super) fn details(template: &Template) -> String {
 
 fn parameters(template: &Template) -> Option<String> {
     let header = ["PARAMETER", "TYPE", "DEFAULT", "DESCRIPTION"];
-    let row = |table: Table, (name, one): (&String, &Value)| {
-        table.row([name.clone(), text(one, "type"), text(one, "default"), text(one, "description")])
+    let row = |table: Table, (name, parameter): (&String, &Value)| {
+        let [kind, default, description] =
+            ["type", "default", "description"].map(|field| text(parameter, field));
+        table.row([name.clone(), kind, default, description])
     };
     let all = template.parameters.as_ref()?.as_object().filter(|all| !all.is_empty())?;
     Some(all.iter().fold(Table::new(&header), row).render())
 }
 
-/// Resources, and then what runs after them.
+/// Resources and actions.
 fn resources(template: &Template) -> Option<String> {
-    let resources = items(template.resources.as_ref()).iter().map(|one| {
+    let resources = items(template.resources.as_ref()).iter().map(|item| {
         let [name, executor, count, description] =
-            ["name", "executor", "count", "description"].map(|field| text(one, field));
-        [name, executor, count, texts(one, "depends_on"), description]
+            ["name", "executor", "count", "description"].map(|field| text(item, field));
+        [name, executor, count, texts(item, "depends_on"), description]
     });
-    let actions = items(template.actions.as_ref()).iter().map(|one| {
-        [text(one, "name"), "action".into(), String::new(), texts(one, "after"), String::new()]
+    let actions = items(template.actions.as_ref()).iter().map(|item| {
+        [text(item, "name"), "action".into(), String::new(), texts(item, "after"), String::new()]
     });
     let header = ["RESOURCE", "EXECUTOR", "COUNT", "DEPENDS ON", "DESCRIPTION"];
     let rows: Vec<[String; 5]> = resources.chain(actions).collect();
@@ -83,25 +85,25 @@ fn resources(template: &Template) -> Option<String> {
 }
 
 fn files(template: &Template) -> Option<String> {
-    let row = |table: Table, one: &File| {
-        let size = format::size_bytes(one.size_bytes.unsigned_abs());
-        table.row([one.path.clone(), size])
+    let row = |table: Table, file: &File| {
+        let size = format::size_bytes(file.size_bytes.unsigned_abs());
+        table.row([file.path.clone(), size])
     };
     let all = template.files.as_ref().filter(|all| !all.is_empty())?;
     Some(all.iter().fold(Table::new(&["FILE", "SIZE"]), row).render())
 }
 
-/// A field of what a template declares, which is free-form; empty if it is missing.
-fn text(of: &Value, field: &str) -> String {
-    format::value(of.get(field))
+/// A field of a free-form declaration; empty if missing.
+fn text(object: &Value, field: &str) -> String {
+    format::value(object.get(field))
 }
 
-fn texts(of: &Value, field: &str) -> String {
-    format::join(items(of.get(field)).iter().map(|one| format::value(Some(one))))
+fn texts(object: &Value, field: &str) -> String {
+    format::join(items(object.get(field)).iter().map(|item| format::value(Some(item))))
 }
 
-fn items(of: Option<&Value>) -> &[Value] {
-    of.and_then(Value::as_array).map_or(&[], Vec::as_slice)
+fn items(array: Option<&Value>) -> &[Value] {
+    array.and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 #[cfg(test)]
@@ -129,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_has_one_line_a_version() {
+    fn table_has_one_row_per_version() {
         let want = "\
 NAME  VERSION  SHARED  COMMIT        CREATED               DEPRECATED  DESCRIPTION
 shop  1.4.0    yes     0123456789ab  2026-01-02T03:04:05Z  -           The shop
@@ -138,7 +140,7 @@ shop  1.4.0    yes     0123456789ab  2026-01-02T03:04:05Z  -           The shop
     }
 
     #[test]
-    fn one_version_shows_all_it_has() {
+    fn details_show_all_fields() {
         let want = "\
 NAME          shop
 VERSION       1.4.0
@@ -168,7 +170,7 @@ network/main.tf  2Ki
     }
 
     #[test]
-    fn a_template_of_another_version_is_still_shown() {
+    fn template_of_another_server_version_is_shown() {
         let newer: Template = serde_json::from_str(
             r#"{"id":"9m4e2mr0ui3e8a215n4g","name":"a","version":"1","reference":"a@1","shared":false,
                 "description":"","tags":{},"hash":"h","created_by":"u","moons":2,

@@ -1,17 +1,17 @@
-//! What a command waits for, as data.
+//! The goal of a wait, as data.
 
 use wire::subject::State;
 
 use crate::client::subject::Kind;
 
-/// The statuses that end a wait.
+/// Statuses that end a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Goal {
-    /// In these it ends well …
+    /// Statuses of success.
     reached: &'static [&'static str],
-    /// … and in these it has failed.
+    /// Statuses of failure.
     failed: &'static [&'static str],
-    /// Whether an empty cluster is a goal, too; a cluster that is not being drained has failed.
+    /// Whether an empty cluster is success and the end of its drain is failure.
     is_drain: bool,
 }
 
@@ -20,36 +20,36 @@ pub(super) enum Verdict {
     Reached,
     Failed,
     NotYet,
-    /// It may be reached: only a look at each replica tells.
-    Look,
+    /// Possibly reached: the state of each replica must be fetched.
+    Fetch,
 }
 
 impl Goal {
-    /// Deleted. A subject may have failed before; that is no news.
-    pub(crate) const GONE: Self = Self { reached: &["deleted"], failed: &[], is_drain: false };
+    /// Deleted. Failed subjects can be deleted as well, so no status is a failure.
+    pub(crate) const DELETED: Self = Self { reached: &["deleted"], failed: &[], is_drain: false };
     /// A cluster without deployments.
-    pub(crate) const EMPTY: Self = Self { is_drain: true, ..Self::GONE };
-    /// An environment that works.
+    pub(crate) const EMPTY: Self = Self { is_drain: true, ..Self::DELETED };
+    /// A deployed environment.
     pub(crate) const DEPLOYED: Self = Self {
         reached: &["deployed"],
         failed: &["failed", "destroying", "destroyed"],
         is_drain: false,
     };
-    /// An environment in which nothing is going on.
+    /// An environment without a running operation.
     pub(crate) const IDLE: Self =
         Self { reached: &["deployed", "failed", "destroyed"], failed: &[], is_drain: false };
     /// A destroyed environment.
     pub(crate) const DESTROYED: Self =
         Self { reached: &["destroyed"], failed: &["failed"], is_drain: false };
 
-    /// A status in which a subject of this kind does its work.
+    /// A subject that is operational.
     pub(crate) fn up(kind: &Kind<'_>) -> Self {
         Self { reached: kind.up, failed: &["failed", "deleted"], is_drain: false }
     }
 
     pub(super) fn judge(self, kind: &Kind<'_>, state: &State) -> Verdict {
         let status = state.status.as_str();
-        if self.is_drain && status != kind.gone {
+        if self.is_drain && status != kind.deleted {
             return match (state.draining_at, state.deployments) {
                 (None, _) => Verdict::Failed,
                 (_, Some(0)) => Verdict::Reached,
@@ -62,12 +62,12 @@ impl Goal {
         if !self.reached.contains(&status) {
             return Verdict::NotYet;
         }
-        // A deployment is there when each of its replicas is; events carry none of them.
+        // A deployment is up when all its replicas are, and events do not carry replicas.
         let Some(replicas) = state.replicas else { return Verdict::Reached };
         match &state.replica_statuses {
-            None => Verdict::Look,
+            None => Verdict::Fetch,
             Some(all) if all.len() != replicas => Verdict::NotYet,
-            Some(all) if all.iter().all(|one| self.reached.contains(&one.status.as_str())) => {
+            Some(all) if all.iter().all(|r| self.reached.contains(&r.status.as_str())) => {
                 Verdict::Reached
             }
             Some(_) => Verdict::NotYet,
@@ -82,16 +82,16 @@ mod tests {
     use crate::client::subject::{CLUSTER, DEPLOYMENT, ENVIRONMENT, INSTANCE};
 
     #[test]
-    fn each_kind_has_its_goal() {
+    fn goals_are_judged_by_status() {
         let up = Goal::up;
         for (kind, goal, status, want) in [
             (&CLUSTER, up(&CLUSTER), "accepted", Verdict::NotYet),
             (&CLUSTER, up(&CLUSTER), "ready", Verdict::Reached),
             (&CLUSTER, up(&CLUSTER), "failed", Verdict::Failed),
             (&CLUSTER, up(&CLUSTER), "deleted", Verdict::Failed),
-            (&CLUSTER, Goal::GONE, "failed", Verdict::NotYet),
-            (&CLUSTER, Goal::GONE, "cleanup", Verdict::NotYet),
-            (&CLUSTER, Goal::GONE, "deleted", Verdict::Reached),
+            (&CLUSTER, Goal::DELETED, "failed", Verdict::NotYet),
+            (&CLUSTER, Goal::DELETED, "cleanup", Verdict::NotYet),
+            (&CLUSTER, Goal::DELETED, "deleted", Verdict::Reached),
             (&CLUSTER, Goal::EMPTY, "ready", Verdict::Failed),
             (&CLUSTER, Goal::EMPTY, "deleted", Verdict::Reached),
             (&DEPLOYMENT, up(&DEPLOYMENT), "queued", Verdict::NotYet),
@@ -102,8 +102,8 @@ mod tests {
             (&INSTANCE, up(&INSTANCE), "provisioning", Verdict::NotYet),
             (&INSTANCE, up(&INSTANCE), "ready", Verdict::Reached),
             (&INSTANCE, up(&INSTANCE), "failed", Verdict::Failed),
-            (&INSTANCE, Goal::GONE, "deleting", Verdict::NotYet),
-            (&INSTANCE, Goal::GONE, "deleted", Verdict::Reached),
+            (&INSTANCE, Goal::DELETED, "deleting", Verdict::NotYet),
+            (&INSTANCE, Goal::DELETED, "deleted", Verdict::Reached),
             (&ENVIRONMENT, Goal::DEPLOYED, "deploying", Verdict::NotYet),
             (&ENVIRONMENT, Goal::DEPLOYED, "validating", Verdict::NotYet),
             (&ENVIRONMENT, Goal::DEPLOYED, "deployed", Verdict::Reached),
@@ -118,12 +118,12 @@ mod tests {
             (&ENVIRONMENT, Goal::DESTROYED, "destroyed", Verdict::Reached),
         ] {
             let verdict = goal.judge(kind, &State::new(status));
-            assert_eq!(verdict, want, "{} {goal:?} {status}", kind.word);
+            assert_eq!(verdict, want, "{} {goal:?} {status}", kind.noun);
         }
     }
 
     #[test]
-    fn a_drained_cluster_is_empty() {
+    fn drain_is_complete_when_the_cluster_is_empty() {
         for (deployments, want) in [(2, Verdict::NotYet), (0, Verdict::Reached)] {
             let draining_at = Some(model::Time(0));
             let deployments = Some(deployments);
@@ -133,14 +133,14 @@ mod tests {
     }
 
     #[test]
-    fn a_deployment_is_up_when_each_of_its_replicas_is() {
+    fn deployment_is_up_when_all_replicas_are() {
         for (parts, replicas, want) in [
             (Some(&["running", "running"][..]), 2, Verdict::Reached),
             (Some(&["running", "completed"]), 2, Verdict::Reached),
             (Some(&["running", "queued"]), 2, Verdict::NotYet),
             (Some(&["running", "deleting"]), 1, Verdict::NotYet),
             (Some(&["running"]), 2, Verdict::NotYet),
-            (None, 2, Verdict::Look),
+            (None, 2, Verdict::Fetch),
         ] {
             let all = |parts: &[&str]| parts.iter().map(|status| replica(0, status, "")).collect();
             let state = State {

@@ -1,4 +1,4 @@
-//! What a wait says when it ends before its goal: where the subject is, why, and what to do next.
+//! Errors of a wait that ends before its goal: status, cause and hint.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use crate::client::hint;
 use crate::client::subject::Kind;
 use crate::client::table;
 
-/// More reasons than this help nobody.
+/// Maximum number of replica failures to show.
 const MAX_CAUSES: usize = 3;
-/// Of so many failed resources the end of the log is shown.
+/// Maximum number of failed resources whose log tail is shown.
 const MAX_LOGS: usize = 2;
 
 /// A status with its reason.
@@ -24,58 +24,60 @@ pub(super) fn text(status: &str, reason: &str) -> String {
     }
 }
 
-/// Where the subject is when time is up.
-pub(super) fn still(label: &str, state: &State, limit: Duration) -> String {
+/// Message of a timeout.
+pub(super) fn timed_out(label: &str, state: &State, limit: Duration) -> String {
     let status = text(&state.status, "");
-    let still = format!("{label} is still {status} after {} s", limit.as_secs());
-    text(&still, state.reason())
+    let message = format!("{label} is still {status} after {} s", limit.as_secs());
+    text(&message, state.reason())
 }
 
-/// Whatever happens to the client, the server goes on: where to see it.
-pub(super) fn goes_on(kind: &Kind<'_>, subject: &Subject, state: &State) -> String {
+/// Hint that the operation continues at the server.
+pub(super) fn continues(kind: &Kind<'_>, subject: &Subject, state: &State) -> String {
     let verb = if is_pending(state) { "explain" } else { "show" };
     let which = if kind.parts.is_some() { subject.label() } else { &subject.id };
-    format!(r#"it goes on by itself: run "paddock {} {verb} {which}""#, kind.command)
+    format!(r#"the operation continues: run "paddock {} {verb} {which}""#, kind.command)
 }
 
-/// Whether a deployment, or a replica of it, waits for capacity: then `explain` tells more.
+/// Whether a deployment, or one of its replicas, is pending, so that `explain` has details.
 fn is_pending(state: &State) -> bool {
     let replicas = state.replica_statuses.iter().flatten().map(|replica| &replica.status);
     replicas.chain([&state.status]).any(|status| matches!(status.as_str(), "queued" | "preempted"))
 }
 
-/// Why the goal was missed, and the next step.
+/// Error for a subject that failed.
 pub(super) fn failure(kind: &Kind<'_>, subject: &Subject, state: &State) -> Error {
     let text = text(&state.status, state.reason());
-    let what = format!("{} {} {text}{}{}", kind.word, subject.label(), causes(state), logs(state));
-    match next(kind, subject, state) {
-        Some(next) => Error::failed_but(what, next),
-        None => Error::failed(what),
+    let (causes, logs) = (causes(state), logs(state));
+    let message = format!("{} {} {text}{causes}{logs}", kind.noun, subject.label());
+    match failure_hint(kind, subject, state) {
+        Some(hint) => Error::failed_with_hint(message, hint),
+        None => Error::failed(message),
     }
 }
 
-/// What failed replicas say beyond the deployment's own reason: one may only have been stopped
-/// because of another.
+/// Reasons of failed replicas that the deployment's reason does not include: a replica may have
+/// been stopped because another one failed.
 fn causes(state: &State) -> String {
     let mut causes: Vec<&ReplicaStatus> = Vec::new();
     let replicas = state.replica_statuses.iter().flatten();
     for replica in replicas.filter(|replica| replica.status == "failed") {
-        let is_told = state.reason().contains(&replica.status_reason)
+        let is_known = state.reason().contains(&replica.status_reason)
             || causes.iter().any(|cause| cause.status_reason == replica.status_reason);
-        if !is_told && causes.len() < MAX_CAUSES {
+        if !is_known && causes.len() < MAX_CAUSES {
             causes.push(replica);
         }
     }
-    let line = |one: &&ReplicaStatus| format!("\n  replica {}: {}", one.number, one.status_reason);
+    let line = |r: &&ReplicaStatus| format!("\n  replica {}: {}", r.number, r.status_reason);
     causes.iter().map(line).collect()
 }
 
-/// The end of the logs of failed resources.
+/// Log tails of failed resources.
 fn logs(state: &State) -> String {
     let log = |resource: &ResourceState| {
         let lines = resource.last_log.iter().map(|line| table::clean(line));
         let lines = lines.collect::<Vec<_>>().join("\n    ");
-        (!lines.is_empty()).then(|| format!("\n  {} said last:\n    {lines}", resource.name))
+        (!lines.is_empty())
+            .then(|| format!("\n  last log lines of {}:\n    {lines}", resource.name))
     };
     failed(state).take(MAX_LOGS).filter_map(log).collect()
 }
@@ -84,31 +86,32 @@ fn failed(state: &State) -> impl Iterator<Item = &ResourceState> {
     state.resources.iter().filter(|resource| resource.status == "failed")
 }
 
-/// The next step after a failure.
-fn next(kind: &Kind<'_>, subject: &Subject, state: &State) -> Option<String> {
+/// Hint after a failure.
+fn failure_hint(kind: &Kind<'_>, subject: &Subject, state: &State) -> Option<String> {
     let (id, name) = (&subject.id, subject.label());
     match kind.event {
-        "deployment" => Some(format!(r#""paddock deployment logs {id}" may say more"#)),
-        "instance" => {
-            Some(format!(r#""paddock {} delete {id}" makes room to try again"#, kind.command))
-        }
-        "cluster" => hint::of_cluster(id, "failed", None),
-        "environment" => Some(next_of_environment(name, failed(state).next())),
+        "deployment" => Some(hint::for_deployment(id, &state.reason_code, state.image.as_deref())),
+        "instance" => Some(format!(
+            r#"delete it before you retry: run "paddock {} delete {id}""#,
+            kind.command
+        )),
+        "cluster" => hint::for_cluster(id, "failed", None),
+        "environment" => Some(environment_hint(name, failed(state).next())),
         _ => None,
     }
 }
 
-fn next_of_environment(name: &str, failed: Option<&ResourceState>) -> String {
+fn environment_hint(name: &str, failed: Option<&ResourceState>) -> String {
     let retry = format!(r#""paddock env retry {name} --wait""#);
     let Some(resource) = failed else {
-        return format!(r#""paddock env show {name}" says more; {retry} goes on"#);
+        return format!(r#"check "paddock env show {name}", then run {retry}"#);
     };
     let deployment = resource.link.as_ref().filter(|link| link.kind == "deployment");
     let deployment =
         deployment.map(|link| format!(r#" and "paddock deployment logs {}""#, link.id));
     let (resource, deployment) = (&resource.name, deployment.unwrap_or_default());
     format!(
-        r#""paddock env logs {name} {resource}"{deployment} may say more; when it is mended, run {retry}"#
+        r#"check "paddock env logs {name} {resource}"{deployment}, fix the cause, then run {retry}"#
     )
 }
 
@@ -118,7 +121,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// A replica without a place.
+    /// A replica without cluster and node.
     pub(in super::super) fn replica(number: u32, status: &str, reason: &str) -> ReplicaStatus {
         ReplicaStatus {
             number,
@@ -133,11 +136,11 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_failure_tells_what_its_first_replica_does_not() {
+    fn failure_lists_further_replica_reasons() {
         let stopped = "Stopped, because replica 1 failed.";
         for (replicas, want) in [
             (vec![], ""),
-            (vec![replica(0, "failed", stopped), replica(1, "running", "It runs.")], ""),
+            (vec![replica(0, "failed", stopped), replica(1, "running", "")], ""),
             (
                 vec![
                     replica(0, "failed", stopped),
@@ -158,7 +161,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_failed_environment_names_the_next_step() {
+    fn failed_environment_has_a_hint() {
         let resource = |link: Option<Link>| ResourceState {
             name: "web".into(),
             status: "failed".into(),
@@ -166,16 +169,16 @@ pub(super) mod tests {
             ..ResourceState::default()
         };
         assert_eq!(
-            next_of_environment("shop", None),
-            r#""paddock env show shop" says more; "paddock env retry shop --wait" goes on"#
+            environment_hint("shop", None),
+            r#"check "paddock env show shop", then run "paddock env retry shop --wait""#
         );
         assert_eq!(
-            next_of_environment("shop", Some(&resource(None))),
-            "\"paddock env logs shop web\" may say more; when it is mended, run \
+            environment_hint("shop", Some(&resource(None))),
+            "check \"paddock env logs shop web\", fix the cause, then run \
              \"paddock env retry shop --wait\""
         );
         let linked = resource(Some(Link { kind: "deployment".into(), id: "d1".into() }));
-        let words = "\"paddock env logs shop web\" and \"paddock deployment logs d1\" may say more";
-        assert!(next_of_environment("shop", Some(&linked)).starts_with(words));
+        let hint = "check \"paddock env logs shop web\" and \"paddock deployment logs d1\", fix";
+        assert!(environment_hint("shop", Some(&linked)).starts_with(hint));
     }
 }

@@ -1,4 +1,4 @@
-//! A real apiserver. One that stands alone has no controllers and no kubelets: their part is played.
+//! A real apiserver. For a standalone one, controllers and kubelets are simulated.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,40 +12,40 @@ use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::{Client, Config, ResourceExt as _};
 use serde_json::{Value, json};
 
-use super::field::Field;
+use super::backend::Backend;
 
 const NODE: &str = "paddock-test-node";
-/// How long a controller may take to look at its first Deployment.
-const SEEN_WITHIN: Duration = Duration::from_secs(20);
+/// How long a controller may take to observe its first Deployment.
+const CONTROLLER_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(super) struct Real {
     client: Client,
     kubeconfig: String,
-    seen_within: Duration,
-    is_alone: AtomicBool,
+    controller_timeout: Duration,
+    is_standalone: AtomicBool,
 }
 
 impl Real {
-    /// The one that the environment names.
-    pub(super) async fn find() -> Option<Self> {
+    /// The Kubernetes of `PADDOCK_TEST_KUBECONFIG`.
+    pub(super) async fn from_env() -> Option<Self> {
         let path = std::env::var_os("PADDOCK_TEST_KUBECONFIG").filter(|path| !path.is_empty())?;
-        Some(Self::of(&flattened(Path::new(&path)), SEEN_WITHIN).await)
+        Some(Self::from_kubeconfig(&flattened(Path::new(&path)), CONTROLLER_TIMEOUT).await)
     }
 
-    /// The one of that kubeconfig; its controllers have looked at a Deployment within that time.
-    pub(super) async fn of(kubeconfig: &str, seen_within: Duration) -> Self {
+    /// The Kubernetes of a kubeconfig, whose controllers observe a Deployment within the timeout.
+    pub(super) async fn from_kubeconfig(kubeconfig: &str, controller_timeout: Duration) -> Self {
         let read = Kubeconfig::from_yaml(kubeconfig).unwrap();
         let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await;
         let client = Client::try_from(config.unwrap()).unwrap();
         Self {
             client,
             kubeconfig: kubeconfig.into(),
-            seen_within,
-            is_alone: AtomicBool::new(false),
+            controller_timeout,
+            is_standalone: AtomicBool::new(false),
         }
     }
 
-    /// A namespace of its own.
+    /// A unique namespace.
     pub(super) fn namespace() -> String {
         format!("paddock-test-{}", std::process::id())
     }
@@ -69,7 +69,7 @@ impl Real {
             "" => api.patch(name, &params, &patch).await.map(drop),
             part => api.patch_subresource(part, name, &params, &patch).await.map(drop),
         };
-        // What has gone meanwhile need not be changed.
+        // Ignores objects deleted in the meantime.
         if let Err(error) = done {
             assert!(matches!(&error, kube::Error::Api(status) if status.code == 404), "{error}");
         }
@@ -93,21 +93,22 @@ impl Real {
             "conditions": [{"type": "Ready", "status": "True", "reason": "Test", "message": "played",
                 "lastHeartbeatTime": null, "lastTransitionTime": null}]});
         self.merge(&nodes, NODE, "status", &json!({ "status": status })).await;
-        // Who watches over nodes elsewhere would take these for new ones.
+        // A node lifecycle controller would taint the new node.
         self.merge(&nodes, NODE, "", &json!({"spec": {"taints": null}})).await;
     }
 
-    /// A pod of a Deployment that runs.
-    async fn pod(&self, namespace: &str, of: &DynamicObject) {
-        let (pods, name) = (self.api(namespace, "", "pods"), format!("{}-abcde", of.name_any()));
+    /// Creates a running pod of a Deployment.
+    async fn pod(&self, namespace: &str, deployment: &DynamicObject) {
+        let owner = deployment.name_any();
+        let (pods, name) = (self.api(namespace, "", "pods"), format!("{owner}-abcde"));
         if pods.get_opt(&name).await.unwrap().is_some() {
             return;
         }
-        let template = &of.data["spec"]["template"];
+        let template = &deployment.data["spec"]["template"];
         let mut spec = template["spec"].clone();
         spec["nodeName"] = json!(NODE);
-        let owner = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": of.name_any(),
-            "uid": of.uid(), "controller": true});
+        let owner = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": owner,
+            "uid": deployment.uid(), "controller": true});
         self.create(
             &pods,
             json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name,
@@ -121,7 +122,7 @@ impl Real {
         self.merge(&pods, &name, "status", &json!({ "status": status })).await;
     }
 
-    /// What a garbage collector does: who is on its way out goes, and its pods with it.
+    /// Simulates the garbage collector: deletes Deployments marked for deletion, and their pods.
     async fn collect(&self, namespace: &str) {
         let deployments = self.api(namespace, "apps", "deployments");
         let all = self.list(namespace, "apps", "deployments").await;
@@ -137,13 +138,13 @@ impl Real {
                 let _ = self.api(namespace, "", "pods").delete(&pod.name_any(), &now).await;
             }
         }
-        for gone in all.iter().filter(|one| one.metadata.deletion_timestamp.is_some()) {
+        for deleted in all.iter().filter(|one| one.metadata.deletion_timestamp.is_some()) {
             let patch = json!({"metadata": {"finalizers": null}});
-            self.merge(&deployments, &gone.name_any(), "", &patch).await;
+            self.merge(&deployments, &deleted.name_any(), "", &patch).await;
         }
     }
 
-    /// What a namespace's controller does at its end.
+    /// Simulates the namespace controller: finalizes a namespace marked for deletion.
     async fn finish(&self, namespace: &str) {
         let found = self.api("", "", "namespaces").get_opt(namespace).await.unwrap();
         let Some(found) = found.filter(|found| found.metadata.deletion_timestamp.is_some()) else {
@@ -160,11 +161,11 @@ impl Real {
 }
 
 #[test]
-fn a_kubeconfig_that_names_files_is_flattened() {
-    let place = tempfile::tempdir().unwrap();
-    let path = place.path().join("config");
+fn kubeconfig_with_file_references_is_flattened() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("config");
     for (name, text) in [("ca.crt", "a"), ("client.key", "k"), ("token", "t\n")] {
-        std::fs::write(place.path().join(name), text).unwrap();
+        std::fs::write(dir.path().join(name), text).unwrap();
     }
     let text = "apiVersion: v1\nclusters: [{name: a, cluster: {server: 'https://h', \
         certificate-authority: ca.crt}}]\nusers: [{name: a, user: {client-key: client.key, \
@@ -178,8 +179,8 @@ fn a_kubeconfig_that_names_files_is_flattened() {
     assert_eq!(user["client-certificate-data"], "eA==");
 }
 
-/// A kubeconfig with what its files hold in it, as `kubectl config view --flatten --raw` shows it: the
-/// server takes no other.
+/// A kubeconfig with inlined files, like `kubectl config view --flatten --raw`, as the server
+/// requires.
 fn flattened(path: &Path) -> String {
     let text = std::fs::read_to_string(path).unwrap();
     let mut config = serde_json::to_value(Kubeconfig::from_yaml(&text).unwrap()).unwrap();
@@ -205,7 +206,7 @@ fn flattened(path: &Path) -> String {
     config.to_string()
 }
 
-impl Field for Real {
+impl Backend for Real {
     fn kubeconfig(&self) -> String {
         self.kubeconfig.clone()
     }
@@ -215,31 +216,30 @@ impl Field for Real {
     }
 
     fn has_logs(&self) -> bool {
-        !self.is_alone.load(Ordering::Relaxed)
+        !self.is_standalone.load(Ordering::Relaxed)
     }
 
     async fn has(&self, namespace: &str, group: &str, plural: &str, name: &str) -> bool {
         self.api(namespace, group, plural).get_opt(name).await.unwrap().is_some()
     }
 
-    /// Does somebody look at Deployments?
-    async fn begin(&self, namespace: &str) {
+    async fn detect_controllers(&self, namespace: &str) {
         let (deployments, started) =
             (self.api(namespace, "apps", "deployments"), base::monotonic());
-        while started.elapsed() < self.seen_within {
+        while started.elapsed() < self.controller_timeout {
             let agent = deployments.get("paddock-agent").await.unwrap();
             if agent.data["status"]["observedGeneration"].is_i64() {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
-        eprintln!("the apiserver stands alone: controllers and kubelets are played");
-        self.is_alone.store(true, Ordering::Relaxed);
+        eprintln!("standalone apiserver: simulating controllers and kubelets");
+        self.is_standalone.store(true, Ordering::Relaxed);
         self.node().await;
     }
 
-    async fn play(&self, namespace: &str) {
-        if !self.is_alone.load(Ordering::Relaxed) {
+    async fn run_controllers(&self, namespace: &str) {
+        if !self.is_standalone.load(Ordering::Relaxed) {
             return;
         }
         self.collect(namespace).await;

@@ -1,4 +1,4 @@
-//! A registry on loopback, and a tiny image made of Debian's busybox.
+//! A registry on loopback, and a small image with Debian's busybox.
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
-/// Debian's registry, which ends with the test.
+/// A registry process, killed on drop.
 pub(crate) struct Registry {
     child: Child,
     pub(crate) address: String,
@@ -36,13 +36,13 @@ impl Registry {
         command.arg("serve").arg(&config).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().expect("docker-registry is installed by ./test");
         let registry = Self { child, address, _dir: dir };
-        let answers = || TcpStream::connect(&registry.address).is_ok();
-        let up = (0..600).any(|_| answers() || wait());
-        assert!(up && answers(), "the registry does not answer on {}", registry.address);
+        let is_listening = || TcpStream::connect(&registry.address).is_ok();
+        let is_up = (0..600).any(|_| is_listening() || wait());
+        assert!(is_up && is_listening(), "registry does not listen on {}", registry.address);
         registry
     }
 
-    /// Pushes the image under that name; what to deploy.
+    /// Pushes the image under a name and returns its reference.
     pub(crate) fn push(&self, name: &str) -> String {
         let dir = tempfile::tempdir().unwrap();
         write_layout(dir.path());
@@ -59,7 +59,7 @@ impl Registry {
     }
 }
 
-/// Waits a little; nothing has happened yet.
+/// Sleeps and returns `false`, for use in polling expressions.
 fn wait() -> bool {
     thread::sleep(Duration::from_millis(50));
     false
@@ -72,19 +72,39 @@ impl Drop for Registry {
     }
 }
 
-/// An image with a shell and a web server that says hello on port 8080.
-fn write_layout(dir: &Path) {
-    fs::create_dir_all(dir.join("blobs/sha256")).unwrap();
-    let layer = layer();
-    let diff = format!("sha256:{}", HEXLOWER.encode(&Sha256::digest(&layer)));
-    let layer = blob(dir, "application/vnd.oci.image.layer.v1.tar", &layer);
+/// A `docker save` archive of an image with a web server on port 8080 that serves this page.
+pub(crate) fn archive(page: &str, tag: &str) -> Vec<u8> {
+    let layer = layer(page);
+    let config = config(&layer).to_string();
+    let manifest = json!([{"Config": "config.json", "RepoTags": [tag], "Layers": ["layer.tar"]}]);
+    let mut tar = tar::Builder::new(Vec::new());
+    for (name, bytes) in [
+        ("manifest.json", manifest.to_string().as_bytes()),
+        ("config.json", config.as_bytes()),
+        ("layer.tar", &layer),
+    ] {
+        tar.append_data(&mut header(bytes.len(), 0o644), name, bytes).unwrap();
+    }
+    tar.into_inner().unwrap()
+}
+
+/// Configuration of an image with this layer.
+fn config(layer: &[u8]) -> Value {
+    let diff = format!("sha256:{}", HEXLOWER.encode(&Sha256::digest(layer)));
     let architecture = if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" };
-    let config = json!({
+    json!({
         "architecture": architecture, "os": "linux",
         "config": {"Cmd": ["httpd", "-f", "-p", "8080", "-h", "/www"], "Env": ["PATH=/bin"]},
         "rootfs": {"type": "layers", "diff_ids": [diff]},
-    });
-    let config = config.to_string();
+    })
+}
+
+/// Writes an image with a shell and a web server on port 8080.
+fn write_layout(dir: &Path) {
+    fs::create_dir_all(dir.join("blobs/sha256")).unwrap();
+    let layer = layer("hello from a container");
+    let config = config(&layer).to_string();
+    let layer = blob(dir, "application/vnd.oci.image.layer.v1.tar", &layer);
     let config = blob(dir, "application/vnd.oci.image.config.v1+json", config.as_bytes());
     let kind = "application/vnd.oci.image.manifest.v1+json";
     let manifest =
@@ -96,7 +116,7 @@ fn write_layout(dir: &Path) {
     fs::write(dir.join("oci-layout"), r#"{"imageLayoutVersion": "1.0.0"}"#).unwrap();
 }
 
-fn layer() -> Vec<u8> {
+fn layer(page: &str) -> Vec<u8> {
     let mut tar = tar::Builder::new(Vec::new());
     tar.append_path_with_name("/bin/busybox", "bin/busybox").expect("busybox is installed");
     for name in ["sh", "httpd", "sleep", "echo", "tail", "cat", "mkdir"] {
@@ -104,9 +124,9 @@ fn layer() -> Vec<u8> {
         header.set_entry_type(tar::EntryType::Symlink);
         tar.append_link(&mut header, format!("bin/{name}"), "busybox").unwrap();
     }
-    let page = b"hello from a container\n";
+    let page = format!("{page}\n");
     let mut header = header(page.len(), 0o644);
-    tar.append_data(&mut header, "www/index.html", &page[..]).unwrap();
+    tar.append_data(&mut header, "www/index.html", page.as_bytes()).unwrap();
     tar.into_inner().unwrap()
 }
 

@@ -1,4 +1,4 @@
-//! A search for what containers leave on a machine.
+//! Finds and removes traces of containers on the machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,8 @@ use std::time::Duration;
 use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 
-/// All that there is of the containers of a server with this data directory.
-pub(crate) fn of(data: &Path) -> Vec<String> {
+/// Mounts, cgroups, files and processes of containers of the server with this data directory.
+pub(crate) fn find(data: &Path) -> Vec<String> {
     let runtime = data.join("runtime");
     let instance = fs::read_to_string(runtime.join("instance")).unwrap();
     let mut left = Vec::new();
@@ -26,8 +26,8 @@ pub(crate) fn of(data: &Path) -> Vec<String> {
     left
 }
 
-/// Ends all of it, however a test has left it. The server must be gone.
-pub(crate) fn end(data: &Path) {
+/// Removes all traces. The server must not be running.
+pub(crate) fn clean_up(data: &Path) {
     let runtime = data.join("runtime");
     let Ok(instance) = fs::read_to_string(runtime.join("instance")) else { return };
     let started: Vec<PathBuf> = started_for(&runtime.display().to_string());
@@ -36,7 +36,7 @@ pub(crate) fn end(data: &Path) {
     let bridge = HEXLOWER.encode(&Sha256::digest(instance.trim()))[..8].to_owned();
     run("ip", &["link", "del"], vec![&format!("pd-{bridge}")]);
     for group in groups(instance.trim()) {
-        // It can be removed as soon as the last of its processes is gone.
+        // A cgroup can be removed after its last process has exited.
         for _ in 0..100 {
             if fs::remove_dir(&group).is_ok() {
                 break;
@@ -52,13 +52,13 @@ fn run(program: &str, before: &[&str], after: Vec<&str>) {
     }
 }
 
-/// The mounts of all processes' namespaces.
+/// Mounts of all mount namespaces.
 fn namespaces() -> Vec<String> {
     let pids = entries(Path::new("/proc"));
     pids.iter().filter_map(|pid| fs::read_to_string(pid.join("mountinfo")).ok()).collect()
 }
 
-/// Processes that were started for something in this directory.
+/// Processes whose command line contains this directory.
 fn started_for(dir: &str) -> Vec<PathBuf> {
     let is_ours = |pid: &PathBuf| {
         fs::read(pid.join("cmdline"))
@@ -67,7 +67,7 @@ fn started_for(dir: &str) -> Vec<PathBuf> {
     entries(Path::new("/proc")).into_iter().filter(is_ours).collect()
 }
 
-/// The cgroups of an installation, in every hierarchy.
+/// Cgroups of a runtime instance, in every hierarchy.
 fn groups(instance: &str) -> Vec<PathBuf> {
     let name = format!("paddock-{instance}");
     let root = Path::new("/sys/fs/cgroup");

@@ -1,7 +1,7 @@
 """The official Python client (`rhoas-sdks`) against a running server.
 
-Told by the environment: SERVER, USERNAME, PASSWORD, and COLLEAGUE, another user of the same organization.
-Asserts as it goes, and prints one line of JSON about what it saw.
+Environment variables: SERVER, USERNAME, PASSWORD, and COLLEAGUE, another user of the same organization.
+Prints the observed values as one line of JSON.
 """
 
 import json
@@ -21,40 +21,40 @@ from rhoas_kafka_mgmt_sdk.model.service_account_request import ServiceAccountReq
 SERVER, USERNAME, PASSWORD, COLLEAGUE = (
     os.environ[name] for name in ("SERVER", "USERNAME", "PASSWORD", "COLLEAGUE")
 )
-PATIENCE_S = 120
-seen = {"statuses": [], "errors": {}}
+TIMEOUT_S = 120
+observed = {"statuses": [], "errors": {}}
 
 
-def sign_in():
+def log_in():
     body = json.dumps({"username": USERNAME, "password": PASSWORD}).encode()
     headers = {"content-type": "application/json"}
     request = urllib.request.Request(f"{SERVER}/user/login/", body, headers)
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        return json.load(answer)["token"]
+    with urllib.request.urlopen(request, timeout=60) as response:
+        return json.load(response)["token"]
 
 
 def client(token):
     return sdk.ApiClient(sdk.Configuration(host=SERVER, access_token=token))
 
 
-def refused(call, status, code):
-    """The call must be refused with this status and this code of the catalogue."""
+def rejected(call, status, code):
+    """Asserts that the call is rejected with this status and error code."""
     try:
         call()
     except sdk.ApiException as error:
-        said = json.loads(error.body)
-        assert (error.status, said["code"]) == (status, f"KAFKAS-MGMT-{code}"), (status, code, said)
-        assert said["kind"] == "Error" and said["reason"], said
-        seen["errors"][said["code"]] = status
+        problem = json.loads(error.body)
+        assert (error.status, problem["code"]) == (status, f"KAFKAS-MGMT-{code}"), (status, code, problem)
+        assert problem["kind"] == "Error" and problem["reason"], problem
+        observed["errors"][problem["code"]] = status
     else:
-        raise AssertionError(f"{code}: it was not refused")
+        raise AssertionError(f"{code}: was not rejected")
 
 
-def until(what, look):
-    """Looks until it is so."""
-    end = time.monotonic() + PATIENCE_S
+def until(what, check):
+    """Polls until the check succeeds."""
+    end = time.monotonic() + TIMEOUT_S
     while time.monotonic() < end:
-        if look():
+        if check():
             return
         time.sleep(0.02)
     raise AssertionError(f"never: {what}")
@@ -62,13 +62,13 @@ def until(what, look):
 
 def is_ready(kafka_id):
     status = kafkas.get_kafka_by_id(kafka_id).status
-    if seen["statuses"][-1:] != [status]:
-        seen["statuses"].append(status)
+    if observed["statuses"][-1:] != [status]:
+        observed["statuses"].append(status)
     assert status != "failed", status
     return status == "ready"
 
 
-def is_gone(kafka_id):
+def is_deleted(kafka_id):
     try:
         assert kafkas.get_kafka_by_id(kafka_id).status in ("deprovision", "deleting")
     except sdk.exceptions.NotFoundException:
@@ -76,40 +76,40 @@ def is_gone(kafka_id):
     return False
 
 
-def make(name, **more):
+def create(name, **more):
     return kafkas.create_kafka(
         True, KafkaRequestPayload(name=name, cloud_provider="local", region="local", **more)
     )
 
 
 def found(**query):
-    """The names of those that are found."""
+    """Names of matching instances."""
     return [item["name"] for item in kafkas.get_kafkas(**query)["items"]]
 
 
-token = sign_in()
+token = log_in()
 kafkas = DefaultApi(client(token))
 
-# What there is to choose from.
+# Cloud providers, regions and instance types.
 clouds = kafkas.get_cloud_providers()
 assert clouds.kind == "CloudProviderList", clouds
 assert any(cloud["id"] == "aws" and cloud["enabled"] for cloud in clouds.items), clouds
 regions = kafkas.get_cloud_provider_regions("local").items
 assert [region["id"] for region in regions] == ["local"], regions
 types = kafkas.get_instance_types_by_cloud_provider_and_region("local", "local")
-seen["types"] = [each["id"] for each in types.instance_types]
+observed["types"] = [each["id"] for each in types.instance_types]
 
-# Two are made, and get ready.
-made = make("first-one", plan="standard.x1")
+# Creates two instances and waits until they are ready.
+made = create("first-one", plan="standard.x1")
 assert (made.kind, made.name, made.multi_az) == ("Kafka", "first-one", True), made
 until("the first is ready", lambda: is_ready(made.id))
-second = make("second-two")
+second = create("second-two")
 until("the second is ready", lambda: is_ready(second.id))
 ready = kafkas.get_kafka_by_id(made.id)
 assert ready.href == f"/api/kafkas_mgmt/v1/kafkas/{made.id}" and ready.owner == USERNAME, ready
 assert re.match(r"first-one-.*:443$", ready.bootstrap_server_host), ready
 
-# They are listed, searched, ordered and paged.
+# Lists, searches, sorts and pages.
 everything = kafkas.get_kafkas()
 assert (everything.kind, everything.page, everything.size, everything.total) == ("KafkaRequestList", 1, 2, 2)
 assert found(search="name = second-two") == ["second-two"]
@@ -118,24 +118,24 @@ assert found(search=f"name like %o% and owner = {USERNAME}") == ["first-one", "s
 assert found(order_by="name desc") == ["second-two", "first-one"]
 assert found(order_by="name asc", page="2", size="1") == ["second-two"]
 
-# What may be changed.
+# Updates.
 off = kafkas.update_kafka_by_id(made.id, KafkaUpdateRequest(reauthentication_enabled=False))
 assert off.reauthentication_enabled is False, off
 given = kafkas.update_kafka_by_id(made.id, KafkaUpdateRequest(owner=COLLEAGUE))
 assert (given.owner, given.reauthentication_enabled) == (COLLEAGUE, False), given
 
-# What is refused.
-refused(lambda: make("first-one"), 409, 36)
-refused(lambda: make("First_One"), 400, 32)
-refused(lambda: kafkas.create_kafka(False, KafkaRequestPayload(name="third")), 400, 103)
-refused(lambda: kafkas.get_kafka_by_id("c0000000000000000000"), 404, 7)
-refused(lambda: kafkas.delete_kafka_by_id(made.id, False), 400, 103)
-refused(lambda: kafkas.get_kafkas(search="name ="), 400, 23)
-refused(DefaultApi(client("x")).get_kafkas, 401, 15)
+# Rejected requests.
+rejected(lambda: create("first-one"), 409, 36)
+rejected(lambda: create("First_One"), 400, 32)
+rejected(lambda: kafkas.create_kafka(False, KafkaRequestPayload(name="third")), 400, 103)
+rejected(lambda: kafkas.get_kafka_by_id("c0000000000000000000"), 404, 7)
+rejected(lambda: kafkas.delete_kafka_by_id(made.id, False), 400, 103)
+rejected(lambda: kafkas.get_kafkas(search="name ="), 400, 23)
+rejected(DefaultApi(client("x")).get_kafkas, 401, 15)
 catalogue = ErrorsApi(client("x")).get_errors()
 assert any(error["code"] == "KAFKAS-MGMT-36" for error in catalogue.items), catalogue
 
-# A service account lives from creation over a new secret to removal.
+# Service account: create, reset, delete.
 accounts = SecurityApi(client(token))
 assert accounts.get_sso_providers().token_url.startswith(SERVER)
 robot = accounts.create_service_account(ServiceAccountRequest(name="robot", description="It counts."))
@@ -144,13 +144,13 @@ assert [one["id"] for one in accounts.get_service_accounts().items] == [robot.id
 assert accounts.get_service_account_by_id(robot.id).client_id == robot.client_id
 assert accounts.reset_service_account_creds(robot.id).client_secret != robot.client_secret
 assert accounts.delete_service_account_by_id(robot.id, _preload_content=False).status == 204
-refused(lambda: accounts.get_service_account_by_id(robot.id), 404, 113)
+rejected(lambda: accounts.get_service_account_by_id(robot.id), 404, 113)
 
-# They go away. The client wants a body where there is none, so it is told not to read it.
+# Deletes the instances. The response has no body, which the SDK would try to parse.
 for kafka_id in (made.id, second.id):
     assert kafkas.delete_kafka_by_id(kafka_id, True, _preload_content=False).status == 202
 for kafka_id in (made.id, second.id):
-    until("it is gone", lambda: is_gone(kafka_id))
-refused(lambda: kafkas.get_kafka_by_id(made.id), 404, 7)
+    until("deleted", lambda: is_deleted(kafka_id))
+rejected(lambda: kafkas.get_kafka_by_id(made.id), 404, 7)
 assert kafkas.get_kafkas().total == 0
-print(json.dumps(seen))
+print(json.dumps(observed))

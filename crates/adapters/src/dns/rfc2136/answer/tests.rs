@@ -1,5 +1,5 @@
-//! Answers that a real server does not give when it is asked to: each is refused or put off, none
-//! is believed, and none makes us panic.
+//! Responses that a real server does not produce on demand: each is refused or retried, none is
+//! trusted, and none causes a panic.
 
 use std::sync::Arc;
 
@@ -29,14 +29,14 @@ fn name() -> FullName {
     FullName::vec_from_str("a.example.test").unwrap()
 }
 
-fn asked(dns: &Rfc2136) -> Signed {
+fn query(dns: &Rfc2136) -> Signed {
     Signed::new(message::question(7, &name()), dns.key.clone(), Time48::from_u64(NOW))
 }
 
-/// Answers as the holder of a key would.
-fn answered(asked: &Signed, key: &Key, rcode: Rcode, when: u64) -> Vec<u8> {
+/// A response as the holder of a key creates it.
+fn signed_response(query: &Signed, key: &Key, rcode: Rcode, when: u64) -> Vec<u8> {
     let key = Arc::new(key.checked().unwrap());
-    let mut request = Message::from_octets(asked.bytes().to_vec()).unwrap();
+    let mut request = Message::from_octets(query.bytes().to_vec()).unwrap();
     let now = Time48::from_u64(NOW);
     let transaction = ServerTransaction::request(&key, &mut request, now).unwrap().unwrap();
     let mut answer = MessageBuilder::new_vec().start_answer(&request, rcode).unwrap();
@@ -47,81 +47,79 @@ fn answered(asked: &Signed, key: &Key, rcode: Rcode, when: u64) -> Vec<u8> {
     answer.finish()
 }
 
-fn hear(heard: Vec<u8>) -> Result<Message<Vec<u8>>, Fault> {
+fn receive(response: Vec<u8>) -> Result<Message<Vec<u8>>, Fault> {
     let dns = dns();
-    check(&dns, &asked(&dns), heard, Time48::from_u64(NOW))
+    check(&dns, &query(&dns), response, Time48::from_u64(NOW))
 }
 
 #[test]
-fn a_signed_answer_is_believed() {
+fn signed_response_is_trusted() {
     let dns = dns();
-    let said = hear(answered(&asked(&dns), &key("one"), Rcode::NOERROR, NOW)).unwrap();
-    assert_eq!(target(&dns, &said, &name()), Ok(Some(name())));
+    let message = receive(signed_response(&query(&dns), &key("one"), Rcode::NOERROR, NOW)).unwrap();
+    assert_eq!(target(&dns, &message, &name()), Ok(Some(name())));
     let other = FullName::vec_from_str("b.example.test").unwrap();
-    assert_eq!(target(&dns, &said, &other), Ok(None));
+    assert_eq!(target(&dns, &message, &other), Ok(None));
 }
 
 #[test]
-fn one_changed_bit_makes_an_answer_unbelievable_or_changes_nothing() {
+fn flipped_bit_invalidates_a_response_or_changes_nothing() {
     let dns = dns();
-    let good = answered(&asked(&dns), &key("one"), Rcode::NOERROR, NOW);
-    let mut believed = 0;
+    let good = signed_response(&query(&dns), &key("one"), Rcode::NOERROR, NOW);
+    let mut accepted = 0;
     for bit in 0..good.len() * 8 {
         let mut changed = good.clone();
         changed[bit / 8] ^= 1 << (bit % 8);
-        // The signature's own record has fields that mean nothing, and names in any case.
-        let Ok(said) = hear(changed) else { continue };
-        believed += 1;
-        assert_eq!(said.header().rcode(), Rcode::NOERROR, "bit {bit}");
-        assert_eq!(target(&dns, &said, &name()), Ok(Some(name())), "bit {bit}");
+        // The TSIG record has fields without a meaning, and names in any case.
+        let Ok(message) = receive(changed) else { continue };
+        accepted += 1;
+        assert_eq!(message.header().rcode(), Rcode::NOERROR, "bit {bit}");
+        assert_eq!(target(&dns, &message, &name()), Ok(Some(name())), "bit {bit}");
     }
-    assert!(believed < 100, "{believed} changes were not noticed");
+    assert!(accepted < 100, "{accepted} changes were not noticed");
 }
 
 #[test]
-fn an_unsigned_answer_counts_only_if_it_says_no() {
+fn unsigned_response_is_trusted_only_as_a_refusal() {
     let request = Message::from_octets(message::question(7, &name()).finish()).unwrap();
     let unsigned = |rcode| {
         let answer = MessageBuilder::new_vec().start_answer(&request, rcode).unwrap();
-        hear(answer.additional().finish()).unwrap_err()
+        receive(answer.additional().finish()).unwrap_err()
     };
-    assert!(
-        matches!(unsigned(Rcode::NOERROR), Fault::Unavailable(said) if said.contains("not signed"))
-    );
-    assert!(matches!(unsigned(Rcode::NXDOMAIN), Fault::Unavailable(_)));
-    assert!(
-        matches!(unsigned(Rcode::SERVFAIL), Fault::Unavailable(said) if said.contains("SERVFAIL"))
-    );
-    assert!(matches!(unsigned(Rcode::REFUSED), Fault::Refused(said) if said.contains("paddock")));
-    assert!(matches!(unsigned(Rcode::NOTIMP), Fault::Refused(_)));
-    assert!(
-        matches!(unsigned(Rcode::NOTAUTH), Fault::Refused(said) if said.contains("example.test"))
-    );
+    let is_unavailable =
+        |fault: Fault, text: &str| matches!(fault, Fault::Unavailable(why) if why.contains(text));
+    let is_refused =
+        |fault: Fault, text: &str| matches!(fault, Fault::Refused(why) if why.contains(text));
+    assert!(is_unavailable(unsigned(Rcode::NOERROR), "not signed"));
+    assert!(is_unavailable(unsigned(Rcode::NXDOMAIN), ""));
+    assert!(is_unavailable(unsigned(Rcode::SERVFAIL), "SERVFAIL"));
+    assert!(is_refused(unsigned(Rcode::REFUSED), "paddock"));
+    assert!(is_refused(unsigned(Rcode::NOTIMP), ""));
+    assert!(is_refused(unsigned(Rcode::NOTAUTH), "example.test"));
 }
 
 #[test]
-fn an_old_answer_is_about_clocks() {
-    let said = hear(answered(&asked(&dns()), &key("one"), Rcode::NOERROR, NOW - 301));
-    assert!(matches!(said, Err(Fault::Unavailable(said)) if said.contains("clocks")));
+fn old_response_is_reported_as_a_clock_problem() {
+    let result = receive(signed_response(&query(&dns()), &key("one"), Rcode::NOERROR, NOW - 301));
+    assert!(matches!(result, Err(Fault::Unavailable(why)) if why.contains("clocks")));
 }
 
 #[test]
-fn a_question_is_no_answer() {
+fn query_is_not_accepted_as_a_response() {
     let dns = dns();
-    let said = hear(asked(&dns).bytes().to_vec());
-    assert!(matches!(said, Err(Fault::Unavailable(said)) if said.contains("not the answer")));
+    let result = receive(query(&dns).bytes().to_vec());
+    assert!(matches!(result, Err(Fault::Unavailable(why)) if why.contains("not match the query")));
 }
 
 proptest! {
     #[test]
-    fn any_bytes_are_heard_without_harm(mut heard: Vec<u8>, is_like: bool) {
-        // Half of them look like an answer, so that more than the first check is seen.
-        if is_like && heard.len() > 3 {
-            heard[..3].copy_from_slice(&[0, 7, 0x84]);
-        }
-        prop_assert!(hear(heard.clone()).is_err());
-        if let Ok(message) = Message::from_octets(heard) {
-            let _ = target(&dns(), &message, &name());
+    fn arbitrary_bytes_are_rejected_without_a_panic(mut bytes: Vec<u8>, is_like: bool) {
+    // Half of them look like a response, so that more than the first check runs.
+    if is_like && bytes.len() > 3 {
+    bytes[..3].copy_from_slice(&[0, 7, 0x84]);
+    }
+    prop_assert!(receive(bytes.clone()).is_err());
+    if let Ok(message) = Message::from_octets(bytes) {
+    let _ = target(&dns(), &message, &name());
         }
     }
 }

@@ -1,7 +1,7 @@
-//! `-f`: each replica's log on a connection of its own, which is made again where it broke.
+//! `-f`: follows each replica's log on its own connection and resumes broken connections.
 //!
-//! Looks at the deployment again and again: only it tells the end of a log from a server that
-//! stopped, and replicas come, move and go.
+//! Polls the deployment: only its state distinguishes the end of a log from a stopped server, and
+//! replicas are added, moved and removed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,21 +16,21 @@ use super::super::super::error::Error;
 use super::super::super::lines::{End, Lines};
 use super::super::super::print::Printer;
 use super::line::Line;
-use super::reader::{Opening, Reader};
+use super::reader::{Action, Reader};
 use super::show::Show;
 use super::{Log, replicas};
 
-/// How often the deployment is looked at.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How long the server may be away.
+/// Polling interval of the deployment.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// How long to retry while the server is unreachable.
 const GIVE_UP_AFTER: Duration = Duration::from_mins(1);
-/// Each replica takes a connection.
+/// Maximum replicas: each one needs a connection.
 const MAX_FOLLOWED: usize = 100;
 
-/// A line, or why there are no more, of one replica.
+/// A line of one replica, or the end of its log.
 type Item = (u32, Result<Line, End>);
 
-/// What is followed.
+/// State of the followed logs.
 pub(super) struct Follow<'a> {
     log: Log<'a>,
     show: Show,
@@ -41,69 +41,69 @@ pub(super) struct Follow<'a> {
 }
 
 impl<'a> Follow<'a> {
-    /// Prepares to follow; of what was said before, only the last `tail` lines of each replica.
+    /// Starts with the last `tail` lines of each replica.
     pub(super) fn new(log: Log<'a>, show: Show, tail: Option<u32>) -> Self {
         let (readers, open) = (BTreeMap::new(), BTreeMap::new());
         Self { log, show, tail, readers, open, lines: SelectAll::new() }
     }
 
-    /// Shows what is said until all have ended.
+    /// Prints lines until all replicas have ended.
     pub(super) async fn run(
         mut self,
         first: Deployment,
         printer: &mut Printer,
     ) -> Result<(), Error> {
-        let mut seen = Ok(Some(first));
-        let mut well_at = base::monotonic();
-        let mut trouble = false;
+        let mut observed = Ok(Some(first));
+        let mut last_success = base::monotonic();
+        let mut is_failing = false;
         loop {
-            let next_look = base::monotonic() + LOOK_EVERY;
-            let outcome = match seen {
-                Ok(Some(deployment)) => self.enter(&deployment).await,
-                Ok(None) => return self.read_until(next_look, printer).await,
+            let next_poll = base::monotonic() + POLL_INTERVAL;
+            let outcome = match observed {
+                Ok(Some(deployment)) => self.update(&deployment).await,
+                Ok(None) => return self.read_until(next_poll, printer).await,
                 Err(error) => Err(error),
             };
             match outcome {
-                Ok(()) => (well_at, trouble) = (base::monotonic(), false),
-                Err(error) if !error.is_passing() => return Err(error),
-                Err(error) if well_at.elapsed() > GIVE_UP_AFTER => return Err(error),
-                Err(error) if !trouble => {
-                    printer.note(&format!("{}; trying again", error.what()));
-                    trouble = true;
+                Ok(()) => (last_success, is_failing) = (base::monotonic(), false),
+                Err(error) if !error.is_transient() => return Err(error),
+                Err(error) if last_success.elapsed() > GIVE_UP_AFTER => return Err(error),
+                Err(error) if !is_failing => {
+                    printer.note(&format!("{}; retrying", error.message()));
+                    is_failing = true;
                 }
                 Err(_) => {}
             }
-            self.read_until(next_look, printer).await?;
-            // Also when none is left, as of one replica that was one too many.
+            self.read_until(next_poll, printer).await?;
+            // True also if no reader is left, for example after a scale-down.
             if self.readers.values().all(Reader::is_done) {
                 return Ok(());
             }
-            seen = self.look().await;
+            observed = self.fetch().await;
         }
     }
 
-    /// What the deployment is now; nothing if it is gone.
-    async fn look(&self) -> Result<Option<Deployment>, Error> {
-        match self.log.look().await {
+    /// Fetches the deployment; `None` if it is deleted.
+    async fn fetch(&self) -> Result<Option<Deployment>, Error> {
+        match self.log.fetch().await {
             Ok(deployment) => Ok(Some(deployment)),
             Err(error) if error.status() == Some(404) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Opens what can be read now, and closes what has no more to say.
-    async fn enter(&mut self, deployment: &Deployment) -> Result<(), Error> {
+    /// Opens logs that can be read now, and closes logs that have ended.
+    async fn update(&mut self, deployment: &Deployment) -> Result<(), Error> {
         let replicas = replicas(deployment);
         if replicas.len() > MAX_FOLLOWED {
-            return Err(Error::failed_but(
-                format!("at most {MAX_FOLLOWED} of {} replicas can be followed", replicas.len()),
-                "choose one with --replica",
+            return Err(Error::failed_with_hint(
+                format!("cannot follow {} replicas; the maximum is {MAX_FOLLOWED}", replicas.len()),
+                "select one with --replica",
             ));
         }
         if replicas.len() > 1 {
             self.show.with_numbers();
         }
-        // What is there when we begin has a past, of which only the tail may be wanted.
+        // `tail` applies only to replicas that exist at the start.
         let tail = self.tail.take();
         self.readers.retain(|number, _| replicas.iter().any(|replica| replica.number == *number));
         let mut outcome = Ok(());
@@ -112,13 +112,13 @@ impl<'a> Follow<'a> {
             let reader = self.readers.entry(number).or_insert_with(|| Reader::new(tail));
             let is_open = self.open.contains_key(&number);
             match reader.next(replica, is_open) {
-                Opening::Keep => {}
-                Opening::Close => {
+                Action::Keep => {}
+                Action::Close => {
                     if let Some(handle) = self.open.remove(&number) {
                         handle.abort();
                     }
                 }
-                Opening::Open => outcome = outcome.and(self.open(number).await),
+                Action::Open => outcome = outcome.and(self.open(number).await),
             }
         }
         outcome
@@ -127,9 +127,9 @@ impl<'a> Follow<'a> {
     async fn open(&mut self, number: u32) -> Result<(), Error> {
         let Some(reader) = self.readers.get(&number) else { return Ok(()) };
         let call = self.log.call().query("follow", Some(true)).query("replica", Some(number));
-        let lines = match Lines::open(self.log.api, &reader.from(call)).await {
+        let lines = match Lines::open(self.log.api, &reader.resume(call)).await {
             Ok(lines) => lines,
-            // It went between the look and now.
+            // The replica was removed since the last poll.
             Err(error) if error.status() == Some(404) => return Ok(()),
             Err(error) => return Err(error),
         };
@@ -139,12 +139,12 @@ impl<'a> Follow<'a> {
         Ok(())
     }
 
-    /// Shows lines until it is time to look again.
+    /// Prints lines until the next poll.
     async fn read_until(&mut self, time: Instant, printer: &mut Printer) -> Result<(), Error> {
         loop {
             match timeout_at(time, self.lines.next()).await {
-                Ok(Some((number, Ok(line)))) => self.take(number, &line, printer)?,
-                Ok(Some((_, Err(End::Foreign)))) => return Err(self.log.api.foreign()),
+                Ok(Some((number, Ok(line)))) => self.print(number, &line, printer)?,
+                Ok(Some((_, Err(End::Invalid)))) => return Err(self.log.api.invalid_response()),
                 Ok(Some((number, Err(end)))) => self.close(number, end),
                 Ok(None) => {
                     tokio::time::sleep_until(time).await;
@@ -155,8 +155,8 @@ impl<'a> Follow<'a> {
         }
     }
 
-    fn take(&mut self, number: u32, line: &Line, printer: &mut Printer) -> Result<(), Error> {
-        let is_new = self.readers.get_mut(&number).is_none_or(|reader| reader.take(line));
+    fn print(&mut self, number: u32, line: &Line, printer: &mut Printer) -> Result<(), Error> {
+        let is_new = self.readers.get_mut(&number).is_none_or(|reader| reader.accept(line));
         if is_new { self.show.print(printer, line) } else { Ok(()) }
     }
 
@@ -168,7 +168,7 @@ impl<'a> Follow<'a> {
     }
 }
 
-/// The lines of one replica, and then why there are no more.
+/// The lines of one replica, followed by the end of its log.
 fn items(number: u32, lines: Lines) -> impl futures_util::Stream<Item = Item> + Send + 'static {
     stream::unfold(Some(lines), move |lines| async move {
         let mut lines = lines?;

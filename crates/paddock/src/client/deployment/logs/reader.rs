@@ -1,4 +1,4 @@
-//! How far the log of one replica has been read, and what to do next. Knows no connections.
+//! Read position in the log of one replica, and the next action. Performs no I/O.
 
 use model::log::Cursor;
 use model::{ClusterId, Time};
@@ -9,85 +9,85 @@ use super::super::super::lines::End;
 use super::line::Line;
 use super::{has_ended, place};
 
-/// After so many looks, an open log whose replica has ended or moved is not waited for any more.
-const PATIENCE: u8 = 2;
+/// Number of polls after which an open log whose replica has ended or moved is closed.
+const MAX_STALE_POLLS: u8 = 2;
 
-/// What to do about a replica's log.
+/// Next action for a replica's log.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Opening {
-    /// Nothing.
+pub(super) enum Action {
+    /// Leave it open or closed.
     Keep,
-    /// Close it: it has nothing more to say.
+    /// Close it: no more output.
     Close,
-    /// Open it where it was left.
+    /// Open it at the last position.
     Open,
 }
 
-/// How far a log has been read.
+/// Read position in a log.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     tail: Option<u32>,
-    /// Where to go on; it means something only where the replica then was.
+    /// Position after the last line; valid only for `place`.
     cursor: Option<Cursor>,
     place: Option<(ClusterId, String)>,
     /// The last line that was shown.
     last: Option<(Time, String)>,
-    /// Since it was opened, nothing new has come.
+    /// Whether no new line has arrived since the log was opened.
     is_joining: bool,
-    /// How often it was open for no reason.
-    stale_looks: u8,
+    /// Consecutive polls in which the log was open although its replica had ended or moved.
+    stale_polls: u8,
     /// Whether the replica had ended when the log was opened.
     is_last: bool,
     is_done: bool,
 }
 
 impl Reader {
-    /// Has read nothing.
+    /// Starts with the last `tail` lines.
     pub(super) fn new(tail: Option<u32>) -> Self {
         Self { tail, ..Self::default() }
     }
 
-    /// Whether all was read that there will ever be.
+    /// Whether the complete log has been read.
     pub(super) fn is_done(&self) -> bool {
         self.is_done
     }
 
-    /// What to do, now that the replica is so.
-    pub(super) fn next(&mut self, replica: &ReplicaStatus, is_open: bool) -> Opening {
+    /// Decides the next action from the replica's state.
+    pub(super) fn next(&mut self, replica: &ReplicaStatus, is_open: bool) -> Action {
         let (place, has_ended) = (place(replica), has_ended(replica));
         if is_open {
             let is_stale = (has_ended && !self.is_last) || (!has_ended && place != self.place);
-            self.stale_looks = if is_stale { self.stale_looks + 1 } else { 0 };
-            return if self.stale_looks >= PATIENCE { Opening::Close } else { Opening::Keep };
+            self.stale_polls = if is_stale { self.stale_polls + 1 } else { 0 };
+            return if self.stale_polls >= MAX_STALE_POLLS { Action::Close } else { Action::Keep };
         }
-        self.stale_looks = 0;
+        self.stale_polls = 0;
         if !has_ended && place != self.place {
-            // It starts anew elsewhere, where the old cursor means nothing.
+            // The replica restarts at another place, where the old cursor is invalid.
             let tail = if self.place.is_none() { self.tail } else { None };
             *self = Self { tail, place, ..Self::default() };
         }
         if self.is_done || (!has_ended && self.place.is_none()) {
-            return Opening::Keep;
+            return Action::Keep;
         }
         (self.is_joining, self.is_last) = (true, has_ended);
-        Opening::Open
+        Action::Open
     }
 
-    /// The call that goes on where it was left.
-    pub(super) fn from(&self, call: Call) -> Call {
+    /// Adds the read position to the call.
+    pub(super) fn resume(&self, call: Call) -> Call {
         match &self.cursor {
             Some(cursor) => call.query("after", Some(cursor)),
             None => call.query("tail", self.tail),
         }
     }
 
-    /// Takes a line, and tells whether it is new: where a cursor is no longer known, the server
-    /// begins again.
-    pub(super) fn take(&mut self, line: &Line) -> bool {
-        let line = &line.said;
+    /// Records a line and returns whether it is new: if a cursor is no longer valid, the server
+    /// restarts from the beginning.
+    pub(super) fn accept(&mut self, line: &Line) -> bool {
+        let line = &line.parsed;
         self.cursor = Some(line.next.clone());
-        let is_known = |last| is_known(last, line.at, &line.text);
-        if self.is_joining && self.last.as_ref().is_some_and(is_known) {
+        let is_shown = |last| is_shown(last, line.at, &line.text);
+        if self.is_joining && self.last.as_ref().is_some_and(is_shown) {
             return false;
         }
         self.is_joining = false;
@@ -95,14 +95,14 @@ impl Reader {
         true
     }
 
-    /// The log was closed from the other side.
+    /// Records that the server closed the log.
     pub(super) fn closed(&mut self, end: End) {
-        self.is_done = self.is_last && end == End::Whole;
+        self.is_done = self.is_last && end == End::Complete;
     }
 }
 
-/// Whether a line is the last one that was shown, or was said before it.
-fn is_known((last_at, last_text): &(Time, String), at: Time, text: &str) -> bool {
+/// Whether a line is the last shown one or precedes it.
+fn is_shown((last_at, last_text): &(Time, String), at: Time, text: &str) -> bool {
     at < *last_at || (at == *last_at && text == last_text)
 }
 
@@ -119,77 +119,77 @@ mod tests {
     }
 
     fn line(second: u32, text: &str) -> Line {
-        let said = json!({
+        let line = json!({
             "replica": 0, "at": format!("2026-01-02T03:04:{second:02}Z"), "source": "stdout",
             "text": text, "next": format!("n{second}"),
         });
-        Line::read(said.to_string().as_bytes()).unwrap()
+        Line::read(line.to_string().as_bytes()).unwrap()
     }
 
     fn query(reader: &Reader) -> Vec<(&'static str, String)> {
-        reader.from(Call::get(&["logs"])).query
+        reader.resume(Call::get(&["logs"])).query
     }
 
     #[test]
-    fn a_log_is_opened_where_there_is_one_and_again_where_it_broke() {
+    fn broken_log_is_resumed_after_the_last_line() {
         let mut reader = Reader::new(Some(5));
-        assert_eq!(reader.next(&replica("queued", None), false), Opening::Keep);
-        assert_eq!(reader.next(&replica("running", Some("a")), false), Opening::Open);
+        assert_eq!(reader.next(&replica("queued", None), false), Action::Keep);
+        assert_eq!(reader.next(&replica("running", Some("a")), false), Action::Open);
         assert_eq!(query(&reader), [("tail", "5".into())]);
-        assert!(reader.take(&line(1, "x")));
-        assert_eq!(reader.next(&replica("running", Some("a")), true), Opening::Keep);
+        assert!(reader.accept(&line(1, "x")));
+        assert_eq!(reader.next(&replica("running", Some("a")), true), Action::Keep);
         reader.closed(End::Broken);
-        assert_eq!(reader.next(&replica("running", Some("a")), false), Opening::Open);
+        assert_eq!(reader.next(&replica("running", Some("a")), false), Action::Open);
         assert_eq!(query(&reader), [("after", "n1".into())]);
         assert!(!reader.is_done());
     }
 
     #[test]
-    fn it_is_done_when_all_was_read_of_what_has_ended() {
+    fn reader_is_done_when_the_log_of_an_ended_replica_is_complete() {
         let mut reader = Reader::new(None);
-        assert_eq!(reader.next(&replica("running", Some("a")), false), Opening::Open);
-        // The end of this one may be that of the server.
-        reader.closed(End::Whole);
+        assert_eq!(reader.next(&replica("running", Some("a")), false), Action::Open);
+        // The replica is still running: the server may have stopped.
+        reader.closed(End::Complete);
         assert!(!reader.is_done());
-        for (end, is_done) in [(End::Broken, false), (End::Whole, true)] {
-            assert_eq!(reader.next(&replica("completed", None), false), Opening::Open);
+        for (end, is_done) in [(End::Broken, false), (End::Complete, true)] {
+            assert_eq!(reader.next(&replica("completed", None), false), Action::Open);
             reader.closed(end);
             assert_eq!(reader.is_done(), is_done);
         }
-        assert_eq!(reader.next(&replica("completed", None), false), Opening::Keep);
+        assert_eq!(reader.next(&replica("completed", None), false), Action::Keep);
     }
 
     #[test]
-    fn a_log_that_does_not_end_with_its_replica_is_closed_and_read_to_its_end() {
+    fn log_that_stays_open_after_its_replica_ended_is_reopened() {
         let mut reader = Reader::new(None);
-        assert_eq!(reader.next(&replica("running", Some("a")), false), Opening::Open);
-        assert!(reader.take(&line(1, "x")));
-        assert_eq!(reader.next(&replica("completed", None), true), Opening::Keep);
-        assert_eq!(reader.next(&replica("completed", None), true), Opening::Close);
-        assert_eq!(reader.next(&replica("completed", None), false), Opening::Open);
+        assert_eq!(reader.next(&replica("running", Some("a")), false), Action::Open);
+        assert!(reader.accept(&line(1, "x")));
+        assert_eq!(reader.next(&replica("completed", None), true), Action::Keep);
+        assert_eq!(reader.next(&replica("completed", None), true), Action::Close);
+        assert_eq!(reader.next(&replica("completed", None), false), Action::Open);
         assert_eq!(query(&reader), [("after", "n1".into())]);
     }
 
     #[test]
-    fn elsewhere_it_begins_anew() {
+    fn reader_restarts_when_the_replica_moves() {
         let mut reader = Reader::new(Some(5));
-        assert_eq!(reader.next(&replica("running", Some("a")), false), Opening::Open);
-        assert!(reader.take(&line(7, "x")));
-        assert_eq!(reader.next(&replica("preempted", None), false), Opening::Keep);
-        assert_eq!(reader.next(&replica("running", Some("b")), false), Opening::Open);
+        assert_eq!(reader.next(&replica("running", Some("a")), false), Action::Open);
+        assert!(reader.accept(&line(7, "x")));
+        assert_eq!(reader.next(&replica("preempted", None), false), Action::Keep);
+        assert_eq!(reader.next(&replica("running", Some("b")), false), Action::Open);
         assert_eq!(query(&reader), []);
-        assert!(reader.take(&line(1, "another clock")));
+        assert!(reader.accept(&line(1, "another clock")));
     }
 
     #[test]
-    fn what_was_shown_is_not_shown_again() {
+    fn lines_are_not_repeated_after_reopening() {
         let mut reader = Reader::new(None);
-        assert_eq!(reader.next(&replica("running", Some("a")), false), Opening::Open);
-        assert!(reader.take(&line(1, "x")) && reader.take(&line(2, "y")));
-        assert!(reader.take(&line(1, "a clock that was set back")));
-        assert!(reader.take(&line(2, "y")));
-        assert_eq!(reader.next(&replica("completed", None), false), Opening::Open);
+        assert_eq!(reader.next(&replica("running", Some("a")), false), Action::Open);
+        assert!(reader.accept(&line(1, "x")) && reader.accept(&line(2, "y")));
+        assert!(reader.accept(&line(1, "a clock that was set back")));
+        assert!(reader.accept(&line(2, "y")));
+        assert_eq!(reader.next(&replica("completed", None), false), Action::Open);
         let again = [line(1, "x"), line(2, "y"), line(2, "z"), line(1, "w")];
-        assert_eq!(again.map(|line| reader.take(&line)), [false, false, true, true]);
+        assert_eq!(again.map(|line| reader.accept(&line)), [false, false, true, true]);
     }
 }

@@ -1,4 +1,4 @@
-//! Lines of a log as people see them.
+//! Prints log lines.
 
 use std::io::{self, IsTerminal as _};
 
@@ -7,23 +7,23 @@ use super::super::super::print::Printer;
 use super::super::super::table;
 use super::line::Line;
 
-/// How lines are shown.
+/// Output options.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Show {
     timestamps: bool,
-    /// Whether to say which replica it was.
+    /// Whether to prefix lines with the replica number.
     numbers: bool,
-    /// What containers say goes into files as it is, but must not steer a terminal.
+    /// Whether to replace control characters: container output must not control the terminal.
     is_terminal: bool,
 }
 
 impl Show {
-    /// Shows lines on stdout.
+    /// Prints to stdout.
     pub(super) fn new(timestamps: bool, numbers: bool) -> Self {
         Self { timestamps, numbers, is_terminal: io::stdout().is_terminal() }
     }
 
-    /// From now on says which replica it was.
+    /// Prefixes lines with the replica number from now on.
     pub(super) fn with_numbers(&mut self) {
         self.numbers = true;
     }
@@ -35,11 +35,11 @@ impl Show {
     }
 
     fn text(self, line: &Line) -> String {
-        let at = if self.timestamps { format!("{} ", line.said.at) } else { String::new() };
-        let number = if self.numbers { format!("[{}] ", line.said.replica) } else { String::new() };
-        let said =
-            if self.is_terminal { table::tame(&line.said.text) } else { line.said.text.clone() };
-        format!("{at}{number}{said}")
+        let line = &line.parsed;
+        let at = if self.timestamps { format!("{} ", line.at) } else { String::new() };
+        let number = if self.numbers { format!("[{}] ", line.replica) } else { String::new() };
+        let text = if self.is_terminal { table::tame(&line.text) } else { line.text.clone() };
+        format!("{at}{number}{text}")
     }
 }
 
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_says_what_was_asked_for() {
+    fn lines_are_formatted_as_requested() {
         let line = Line::read(
             br#"{"replica":2,"at":"2026-01-02T03:04:05Z","source":"stdout","text":"a\tb\u001b[2J","next":"1"}"#,
         )

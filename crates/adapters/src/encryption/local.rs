@@ -1,0 +1,131 @@
+//! Encryption with a key from a file: XChaCha20-Poly1305, bound to the purpose.
+//!
+//! The format is `v1:KEY:BASE64`, with the id of the key, and a random nonce followed by the
+//! ciphertext. The database alone is not enough to decrypt.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use chacha20poly1305::aead::{Aead, Payload};
+use chacha20poly1305::{KeyInit, XChaCha20Poly1305, XNonce};
+use data_encoding::BASE64;
+use model::Secret;
+use port::{Encryption, Fault, PortFuture};
+
+use self::key::Key;
+
+mod file;
+mod key;
+
+/// Fills a buffer with random bytes.
+pub type Entropy = Arc<dyn Fn(&mut [u8]) + Send + Sync>;
+
+const NONCE_BYTES: usize = 24;
+
+/// Why a key file can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Others than its owner can read it.
+    #[error("key file {} is readable by others. Make it private with `chmod 600`", path.display())]
+    Exposed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Its content is damaged.
+    #[error("key file {} is damaged: {why}. Restore it from a backup; without it stored secrets cannot be decrypted", path.display())]
+    Broken {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, without secrets.
+        why: String,
+    },
+    /// The file cannot be read or written.
+    #[error("key file {} cannot be read or written: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: std::io::Error,
+    },
+}
+
+/// Encrypts with the newest key of a file, and decrypts with any of them.
+pub struct LocalKey {
+    path: PathBuf,
+    keys: Vec<Key>,
+    entropy: Entropy,
+}
+
+impl LocalKey {
+    /// Reads the key file, or creates it if it is missing. Concurrent callers get the same file.
+    pub fn load_or_create(path: &Path, entropy: Entropy) -> Result<Self, Error> {
+        let keys = match file::read(path)? {
+            Some(keys) => keys,
+            None => file::create(path, Key::random(&entropy))?,
+        };
+        Ok(Self { path: path.to_owned(), keys, entropy })
+    }
+
+    /// Adds a key to the file, which encrypts from now on; older keys still decrypt.
+    pub fn add_key(&mut self) -> Result<(), Error> {
+        let mut keys = file::read(&self.path)?.unwrap_or_default();
+        keys.push(Key::random(&self.entropy));
+        file::replace(&self.path, &keys)?;
+        self.keys = keys;
+        Ok(())
+    }
+
+    fn encrypt(&self, purpose: &str, secret: &Secret) -> String {
+        let mut bytes = [0; NONCE_BYTES];
+        (self.entropy)(&mut bytes);
+        let key = self.keys.last().expect("a key file without keys is broken");
+        let payload = Payload { msg: secret.reveal().as_bytes(), aad: purpose.as_bytes() };
+        let ciphertext = XChaCha20Poly1305::new(&key.bytes().into())
+            .encrypt(&XNonce::from(bytes), payload)
+            .expect("a secret in memory is shorter than the cipher's limit");
+        format!("v1:{}:{}", key.id(), BASE64.encode(&[&bytes[..], &ciphertext].concat()))
+    }
+
+    fn decrypt(&self, purpose: &str, sealed: &str) -> Result<Secret, Fault> {
+        let (id, bytes) = parts(sealed).ok_or_else(|| {
+            Fault::Refused("an encrypted secret does not have the form v1:KEY:BASE64".into())
+        })?;
+        let key = self.keys.iter().find(|key| key.id() == id).ok_or_else(|| self.no_key(id))?;
+        let (nonce, ciphertext) = bytes.split_first_chunk::<NONCE_BYTES>().ok_or_else(changed)?;
+        let payload = Payload { msg: ciphertext, aad: purpose.as_bytes() };
+        let plaintext = XChaCha20Poly1305::new(&key.bytes().into())
+            .decrypt(&XNonce::from(*nonce), payload)
+            .map_err(|_| changed())?;
+        String::from_utf8(plaintext).map(Secret::new).map_err(|_| changed())
+    }
+
+    fn no_key(&self, id: &str) -> Fault {
+        let path = self.path.display();
+        let id: String = id.chars().take(16).collect();
+        Fault::Refused(format!(
+            "a secret is encrypted with the key {id:?}, which is not in {path}. Restore the key \
+             file"
+        ))
+    }
+}
+
+fn parts(sealed: &str) -> Option<(&str, Vec<u8>)> {
+    let (id, text) = sealed.strip_prefix("v1:")?.split_once(':')?;
+    Some((id, BASE64.decode(text.as_bytes()).ok()?))
+}
+
+fn changed() -> Fault {
+    Fault::Refused(
+        "cannot decrypt a secret: it was changed, or encrypted for another purpose".into(),
+    )
+}
+
+impl Encryption for LocalKey {
+    fn encrypt<'a>(&'a self, purpose: &'a str, secret: &'a Secret) -> PortFuture<'a, String> {
+        Box::pin(async move { Ok(self.encrypt(purpose, secret)) })
+    }
+
+    fn decrypt<'a>(&'a self, purpose: &'a str, sealed: &'a str) -> PortFuture<'a, Secret> {
+        Box::pin(async move { self.decrypt(purpose, sealed) })
+    }
+}
