@@ -38,4 +38,5 @@ mod server_stop;
 mod snapshot;
 mod storm;
 mod terraform;
+mod transcript;
 mod web_shop;
