@@ -26,7 +26,10 @@ pub(crate) fn not_started(error: Error, image: &str) -> Reason {
         Error::CommandNotFound { command, .. } => Reason::CommandNotFound { command },
         Error::CommandNotExecutable { command, .. } => Reason::CommandNotExecutable { command },
         Error::PortNotOpened(message) => Reason::PortUnavailable { message },
-        error @ Error::PortInUse { .. } => Reason::PortUnavailable { message: error.to_string() },
+        // Without the advice of the error: the reason has its own.
+        Error::PortInUse { port, cause } => Reason::PortUnavailable {
+            message: format!("port {port} is not available on the host network: {cause}"),
+        },
         error => Reason::StartFailed { message: error.to_string() },
     }
 }
@@ -61,7 +64,7 @@ pub(crate) fn pull_cause(message: &str) -> Pull {
             &["unauthorized", "authentication required", "no basic auth", "denied"],
         ),
         (Pull::NotFound, &["manifest unknown", "not found", "does not exist", "404"]),
-        (Pull::Unreachable, &PLAIN_HTTP),
+        (Pull::Other, &PLAIN_HTTP),
         (
             Pull::NoMatchingPlatform,
             &["no matching manifest", "no image found in manifest list", "no image found in image"],
@@ -144,6 +147,26 @@ mod tests {
     }
 
     #[test]
+    fn failed_start_gives_advice_once() {
+        let port = Error::PortInUse { port: 80, cause: "address already in use".into() };
+        let pull = Error::RegistryUnavailable("registry x is unreachable: refused".into());
+        for (error, expected) in [
+            (
+                port,
+                "Publishing a port failed: port 80 is not available on the host network: address \
+                 already in use. Free the port or change `ports`.",
+            ),
+            (
+                pull,
+                "Image pull failed: x/web:1: registry x is unreachable: refused. Check the \
+                 registry's name and that it is up.",
+            ),
+        ] {
+            assert_eq!(not_started(error, "x/web:1").to_string(), expected);
+        }
+    }
+
+    #[test]
     fn pull_failures_have_causes() {
         for (message, expected) in [
             ("manifest for x/y:1 not found: manifest unknown: manifest unknown", Pull::NotFound),
@@ -152,7 +175,7 @@ mod tests {
                 "Get \"https://x/v2/\": dial tcp 127.0.0.1:1: connect: connection refused",
                 Pull::Unreachable,
             ),
-            ("http: server gave HTTP response to HTTPS client", Pull::Unreachable),
+            ("http: server gave HTTP response to HTTPS client", Pull::Other),
             ("filesystem layer verification failed for digest sha256:00", Pull::Corrupt),
             ("writing blob: Digest did not match, expected sha256:00", Pull::Corrupt),
             ("invalid character '<' looking for beginning of value", Pull::Corrupt),

@@ -195,6 +195,11 @@ pub(crate) fn quoted(message: &str) -> &str {
     if message.is_empty() { "no details given" } else { message }
 }
 
+/// The last message before a failure: nothing is retried any more.
+pub(crate) fn without_retry(last: &dyn Display) -> String {
+    last.to_string().trim_end_matches(" Retrying.").to_owned()
+}
+
 /// ` on NAME`, or empty.
 pub(crate) fn on(name: Option<&String>) -> String {
     name.map(|name| format!(" on {name}")).unwrap_or_default()

@@ -73,7 +73,7 @@ pub enum Error {
     #[error("Invalid image archive: {0}.")]
     InvalidArchive(String),
     /// Containers use the image. Stop them.
-    #[error("Image {image} is in use by a container.")]
+    #[error("Image {image} is in use by a container. Stop the container first.")]
     ImageInUse {
         /// The image reference.
         image: String,

@@ -398,7 +398,7 @@ async fn lock_all_with_clusters(
         }
         tx.rollback_to(start).await?;
     }
-    Err(Error::Unavailable("deployment is being rescheduled, retry".into()))
+    Err(Error::Unavailable("deployment is being rescheduled; retry later".into()))
 }
 
 fn places(replicas: &[Replica]) -> BTreeSet<ClusterId> {

@@ -235,9 +235,9 @@ impl TerraformExecutor {
             RunState::None => (true, false),
         };
         let why = if !is_free {
-            "another Terraform run is in progress. The resource is observed afterwards"
+            "another Terraform run is in progress"
         } else if !is_begun && self.runs.are_full() {
-            "too many Terraform runs are in progress. The resource is observed afterwards"
+            "too many Terraform runs are in progress"
         } else {
             return Ok(());
         };

@@ -92,7 +92,7 @@ fn described(session: &Session, mount: &str, found: &Description) -> Result<Vers
     }
     if !matches!(&*found.engine, "kv" | "generic") {
         let engine = &found.engine;
-        let why = format!("mount {mount} of {name} is an engine {engine}; it must be kv");
+        let why = format!("mount {mount} of {name} has the secrets engine {engine}; it must be kv");
         return Err(Fault::Refused(why));
     }
     let version = found.options.as_ref().and_then(|options| options.get("version"));

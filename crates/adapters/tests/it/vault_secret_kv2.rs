@@ -327,7 +327,7 @@ async fn kv_version_is_determined_with_and_without_mount_information() {
     let world = World::new().await;
     let mut wrong = task(json!({"mount": "pki", "path": "shop/db"}));
     let why = refused(apply(&world.executor(), &mut wrong).await);
-    assert!(why.contains("is an engine pki; it must be kv"), "{why}");
+    assert!(why.contains("has the secrets engine pki; it must be kv"), "{why}");
     let mut wrong = task(json!({"mount": "secret/team", "path": "db"}));
     let why = refused(apply(&world.executor(), &mut wrong).await);
     assert!(why.contains("has no mount secret/team: the path is below the mount secret"), "{why}");

@@ -186,8 +186,9 @@ impl Runtime for Kubernetes {
         // Manifests name their own images: the spec's image belongs to the other runtimes.
         let image = spec.image.as_deref().filter(|_| spec.manifests.is_empty());
         if let Some(image) = image.filter(|image| runtime::is_local(image)) {
-            let message = "local images are not available on Kubernetes".to_owned();
-            let reason = reason::not_pulled(image, Pull::NotLoaded, message);
+            let message =
+                "local images are not available on Kubernetes. Use an image from a registry";
+            let reason = reason::not_pulled(image, Pull::Other, message.to_owned());
             return Box::pin(ready(Observed::Failed { reason }));
         }
         Box::pin(self.start_replica(id, node, spec))

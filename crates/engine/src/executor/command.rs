@@ -56,7 +56,7 @@ impl Commands {
             }
             status if status != Status::Failed && self.is_late(&now, patience) => {
                 self.deployments.request_delete(task, now.id).await?;
-                let message = format!("command ran longer than {patience} s and was stopped");
+                let message = format!("command stopped after {patience} s. Raise timeout_seconds");
                 Err(failed(Reason::DeadlineExceeded { message }))
             }
             _ => pending(now),

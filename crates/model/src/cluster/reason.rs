@@ -2,7 +2,7 @@
 
 use super::Provider;
 use crate::Time;
-use crate::reason::{Requester, at, count, quoted, reason, requested, with_period};
+use crate::reason::{Requester, at, count, quoted, reason, requested, with_period, without_retry};
 
 reason! {
     /// Why a cluster has its status.
@@ -23,7 +23,7 @@ reason! {
             provider: Provider,
         },
         /// The third-party agent reports that it is not ready.
-        #[error("Agent reports that it is not ready.")]
+        #[error("Agent reports that it is not ready. Check the agent's log.")]
         AgentNotReady,
         /// The agent stopped sending heartbeats.
         #[error(
@@ -58,7 +58,7 @@ reason! {
             message: String,
         },
         /// A step exceeded its deadline.
-        #[error("Provisioning timed out: {}. Fix the cause and retry, or delete the cluster.", quoted(&last.to_string()))]
+        #[error("Provisioning timed out: {}. Fix the cause and retry, or delete the cluster.", quoted(&without_retry(last)))]
         DeadlineExceeded {
             /// The last reason before the timeout.
             last: Box<Reason>,

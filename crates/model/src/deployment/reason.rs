@@ -79,7 +79,7 @@ reason! {
         },
         /// The preemption budget of its organization is used up.
         #[error(
-            "Waiting for capacity{}: its organization used its {limit} preemptions of the last hour. Starts when capacity is free or the hour has passed.",
+            "Waiting for capacity{}: its organization has reached its limit of {limit} preemptions per hour. Starts when capacity is free or the limit allows another preemption.",
             on(cluster.as_ref())
         )]
         PreemptionBudgetExceeded {
@@ -339,7 +339,7 @@ fn outdated(since: Option<Time>, last: &Reason) -> String {
     let since = since.map(|time| format!(" since {}", at(time))).unwrap_or_default();
     let last = match last.to_string() {
         last if last.is_empty() => last,
-        last => format!(" Before: {last}"),
+        last => format!(" Last known reason: {last}"),
     };
     format!("Cluster is unreachable{since}: this is the last known status.{last}")
 }
@@ -377,5 +377,5 @@ fn oom_killed(limit: Option<i64>) -> String {
 fn unready(port: Option<u16>, within: Option<u64>, message: &str) -> String {
     let port = port.map(|port| format!(" on port {port}")).unwrap_or_default();
     let within = within.map(|s| format!(" within {}", span(s))).unwrap_or_default();
-    format!("Readiness check failed{port}{within}: {}.", quoted(message))
+    format!("Readiness check{port} did not pass{within}: {}.", quoted(message))
 }

@@ -21,7 +21,7 @@ reason! {
         #[error("Running health checks.")]
         HealthChecksRunning,
         /// A health check or an entry point fails.
-        #[error("Health check of {of} failed: {}.", quoted(message))]
+        #[error("Health check of {of} failed: {}. Retrying.", quoted(message))]
         HealthCheckFailed {
             /// The resource or the entry point.
             of: String,
@@ -29,7 +29,7 @@ reason! {
             message: String,
         },
         /// A resource failed.
-        #[error("Resource {resource} failed: {}{}. Fix the cause and retry, or destroy the environment.", quoted(&reason.to_string()), more(*others))]
+        #[error("Resource {resource}{} failed: {}. Fix the cause and retry, or destroy the environment.", more(*others), quoted(&reason.to_string()))]
         ResourceFailed {
             /// The first failed resource.
             resource: String,
@@ -81,7 +81,7 @@ reason! {
 fn more(others: u64) -> String {
     match others {
         0 => String::new(),
-        others => format!("; {others} more failed"),
+        others => format!(" (and {others} more)"),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::reason::{Requester, and, at, quoted, reason, requested, span};
+use crate::reason::{Requester, and, at, quoted, reason, requested, span, without_retry};
 use crate::{Time, deployment};
 
 reason! {
@@ -44,13 +44,13 @@ reason! {
             cluster: String,
         },
         /// It lost its capacity and is recreated on another cluster.
-        #[error("Capacity was lost: recreating it on another cluster.{}", deployment.as_ref().map(|reason| and(reason)).unwrap_or_default())]
+        #[error("Capacity was lost: recreating the instance on another cluster.{}", deployment.as_ref().map(|reason| and(reason)).unwrap_or_default())]
         PlacementLost {
             /// The deployment's reason, if known.
             deployment: Option<deployment::Reason>,
         },
         /// A step exceeded its deadline.
-        #[error("Timed out after {}.{} Delete it and create it again, or choose another region or size.", span(*after_seconds), and(last))]
+        #[error("Timed out after {}.{} Delete it and create it again, or choose another region or size.", span(*after_seconds), and(&without_retry(last)))]
         DeadlineExceeded {
             /// The time limit.
             after_seconds: u64,

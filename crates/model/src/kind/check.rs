@@ -142,8 +142,8 @@ fn ascending(sizes: &[Size]) -> Result<(), Invalid> {
         let (small, large) = (&pair[0], &pair[1]);
         if small.capacity_consumed > large.capacity_consumed {
             let detail = format!(
-                "sizes must be in ascending order of capacity, but {} consumes more",
-                small.id
+                "sizes must be in ascending order of capacity, but {} consumes more than {}",
+                small.id, large.id
             );
             return Err(Invalid::new(format!("sizes[{}].capacity_consumed", i + 1), detail));
         }

@@ -240,7 +240,7 @@ fn unsorted_or_empty_sizes_are_rejected() {
         "      - {id: x2, capacity_consumed: 2, resources: {cpu: 1}}\n      - {id: x1, resources: {cpu: 1}}\n",
         "      - {id: x1, resources: {cpu: 1}}",
         "types.standard.sizes.x1.capacity_consumed: sizes must be in ascending order of \
-         capacity, but x2 consumes more",
+         capacity, but x2 consumes more than x1",
     );
     rejects(
         "      - {id: x1, resources: {cpu: 50m, ram: 32Mi}}\n",

@@ -26,7 +26,7 @@ reason! {
             resource: String,
         },
         /// A dependent must be destroyed first.
-        #[error("Waiting for the destruction of {resource}, which depends on it{}.", if *failed { ", and which failed" } else { "" })]
+        #[error("{}", dependent(resource, *failed))]
         DependentExists {
             /// The dependent.
             resource: String,
@@ -174,6 +174,15 @@ reason! {
         Self::DeploymentPending { reason, .. } | Self::DeploymentFailed { reason } => reason,
         Self::InstancePending { reason, .. } | Self::InstanceFailed { reason } => reason,
         Self::DestructionQueued { after: Some(inner) } => inner
+}
+
+fn dependent(resource: &str, failed: bool) -> String {
+    if failed {
+        return format!(
+            "Destruction of {resource}, which depends on it, failed. Fix the cause and retry."
+        );
+    }
+    format!("Waiting for the destruction of {resource}, which depends on it.")
 }
 
 fn last_error(reason: Option<&Reason>) -> String {

@@ -140,7 +140,7 @@ fn pipe() -> Result<(File, OwnedFd), Error> {
 }
 
 fn not_started(cause: impl Into<std::io::Error>) -> Error {
-    Error::io("Starting the container failed", cause)
+    Error::io("Creating the container failed", cause)
 }
 
 /// An error with its sources.

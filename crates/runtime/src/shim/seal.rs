@@ -26,7 +26,8 @@ pub(crate) fn child(directory: &Path) -> ExitCode {
         }
         Err(error) => error,
     };
-    report_ready::<()>(&Err(Error::io("Sealing the shim failed", error)));
+    let context = "Mounting the shim's executable read-only failed";
+    report_ready::<()>(&Err(Error::io(context, error)));
     ExitCode::FAILURE
 }
 

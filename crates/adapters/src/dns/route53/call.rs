@@ -65,7 +65,7 @@ impl Route53 {
         let until = base::monotonic() + self.options.sync_timeout;
         loop {
             let Some(now) = change else {
-                return Err(fault::invalid_response("it names no change"));
+                return Err(fault::invalid_response("it contains no change"));
             };
             if now.status() == &ChangeStatus::Insync {
                 return Ok(());

@@ -39,7 +39,7 @@ impl Docker {
     pub(super) fn not_started(&self, error: &EngineError, command: Option<&str>) -> Reason {
         let message = innermost(error);
         let has = |texts: &[&str]| texts.iter().any(|text| message.contains(text));
-        let command = command.unwrap_or("of the image").to_owned();
+        let command = command.unwrap_or("its default command").to_owned();
         if has(&["executable file not found", "no such file or directory"]) {
             return Reason::CommandNotFound { command };
         }
@@ -57,13 +57,13 @@ impl Docker {
         let cause = reason::pull_cause(&message);
         let is_plain = reason::PLAIN_HTTP.iter().any(|text| message.contains(text));
         let message = match self.engine {
-            _ if cause != Pull::Unreachable || !is_plain => message,
+            _ if cause != Pull::Other || !is_plain => message,
             Engine::Docker => format!(
-                "registry {registry} uses plain HTTP: add it to \
-                  /etc/docker/daemon.json as an insecure registry"
+                "registry {registry} uses plain HTTP. Add it to \
+                 /etc/docker/daemon.json as an insecure registry"
             ),
             Engine::Podman => format!(
-                "registry {registry} uses plain HTTP: add it to \
+                "registry {registry} uses plain HTTP. Add it to \
                  /etc/containers/registries.conf as an insecure registry"
             ),
         };

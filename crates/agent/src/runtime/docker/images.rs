@@ -132,7 +132,11 @@ impl Docker {
     ) -> Result<(), StoreError> {
         let name = local_name(name).map_err(not_loaded)?;
         let tag = tag(&self.prefix(organization), &name);
-        let in_use = || StoreError::InUse(format!("Image {name} is in use by a container."));
+        let in_use = || {
+            StoreError::InUse(format!(
+                "Image {name} is in use by a container. Stop the container first."
+            ))
+        };
         if self.has_user(&tag).await? {
             return Err(in_use());
         }
