@@ -46,7 +46,7 @@ pub(crate) struct Args {
     runtime: Option<String>,
     #[command(flatten)]
     kubernetes: Kubernetes,
-    /// Registry credentials, in the format of `docker login`
+    /// Registry credentials, in the format of Docker's config.json
     #[arg(long, env = "PADDOCK_REGISTRY_AUTH_FILE", value_name = "FILE")]
     registry_auth_file: Option<String>,
     /// Maximum image size, compressed or uncompressed [default: 8Gi]

@@ -41,7 +41,7 @@ settings! {
     /// Container runtime: `embedded`, `docker` (or Podman), `auto` (first that works) or
     /// `simulated` (no containers) [default: auto]
     runtime: "PADDOCK_RUNTIME", "NAME";
-    /// Registry credentials, in the format of `docker login`
+    /// Registry credentials, in the format of Docker's config.json
     registry_auth_file: "PADDOCK_REGISTRY_AUTH_FILE", "FILE";
     /// Maximum image size, compressed or uncompressed [default: 8Gi]
     max_image_size: "PADDOCK_MAX_IMAGE_SIZE", "SIZE";
