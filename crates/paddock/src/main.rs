@@ -54,7 +54,10 @@ enum Command {
     #[command(
         after_help = "Example:\n  paddock completions bash > ~/.local/share/bash-completion/completions/paddock"
     )]
-    Completions { shell: clap_complete::Shell },
+    Completions {
+        /// Shell that loads the script
+        shell: clap_complete::Shell,
+    },
 }
 
 fn main() -> ExitCode {

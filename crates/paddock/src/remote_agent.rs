@@ -61,7 +61,8 @@ pub(crate) struct Args {
     /// Log format: `text` or `json` [default: text]
     #[arg(long, env = "PADDOCK_LOG_FORMAT", value_name = "FORMAT")]
     log_format: Option<String>,
-    /// Log filter: `error`, `warn`, `info`, `debug`, or per module [default: info]
+    /// Log filter: `error`, `warn`, `info`, `debug`, or per module, as in `info,agent=debug`
+    /// [default: info]
     #[arg(long, env = "PADDOCK_LOG", value_name = "FILTER")]
     log: Option<String>,
 }

@@ -38,7 +38,7 @@ pub(crate) struct Args {
     /// Filter by event type, such as deployment.preempted
     #[arg(long = "type", value_name = "TYPE")]
     type_: Option<String>,
-    /// Show events since a time or for a duration, such as 10m
+    /// Show events since a time, or since a duration ago, such as 10m
     #[arg(long, value_name = "TIME", value_parser = parse::since)]
     since: Option<String>,
     #[command(flatten)]

@@ -147,7 +147,7 @@ settings! {
     oidc_issuer: "PADDOCK_OIDC_ISSUER", "URL";
     /// Required token audience (`aud`) [default: any]
     oidc_audience: "PADDOCK_OIDC_AUDIENCE", "TEXT";
-    /// Prometheus server with metrics of instances [default: Paddock's own series]
+    /// Prometheus server with metrics of instances [default: Paddock's own metrics]
     metrics_url: "PADDOCK_METRICS_URL", "URL";
     /// URL at which agents that Paddock installs reach this server; with --agent-image, enables
     /// clusters on Kubernetes
