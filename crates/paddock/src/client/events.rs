@@ -117,7 +117,7 @@ async fn subject_id(
         Some("environment") => &ENVIRONMENT,
         _ => {
             let message = "--subject accepts a name only with --kind cluster, deployment, instance \
-                           or environment; use an id";
+                           or environment; add --kind, or use an id";
             return Err(Error::Usage(message.into()));
         }
     };
