@@ -85,7 +85,7 @@ async fn run() -> ExitCode {
 /// Prints an error to stderr and maps the outcome to an exit code.
 fn exit_code(outcome: anyhow::Result<()>) -> ExitCode {
     let Err(error) = outcome else { return ExitCode::SUCCESS };
-    let _ = writeln!(std::io::stderr(), "paddock: {error:#}");
+    let _ = writeln!(std::io::stderr(), "error: {error:#}");
     ExitCode::FAILURE
 }
 
