@@ -154,7 +154,7 @@ settings! {
     public_url: "PADDOCK_PUBLIC_URL", "URL";
     /// Image of agents that Paddock installs
     agent_image: "PADDOCK_AGENT_IMAGE", "IMAGE";
-    /// Directory of Terraform modules that create clusters, one folder each
+    /// Directory of Terraform modules that create clusters, one subdirectory each
     terraform_modules: "PADDOCK_TERRAFORM_MODULES", "DIR";
     /// Terraform or OpenTofu binary [default: terraform or tofu in PATH]
     terraform_program: "PADDOCK_TERRAFORM_PROGRAM", "FILE";
