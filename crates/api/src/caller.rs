@@ -163,7 +163,10 @@ async fn by_token(app: &App, secret: &str) -> Result<Caller, Problem> {
 }
 
 async fn by_password(app: &App, value: &str, from: IpAddr) -> Result<Caller, Problem> {
-    let malformed = || Problem::unauthenticated("The Basic credentials are malformed.");
+    let malformed = || {
+        let detail = "The Basic credentials are malformed; send username:password in Base64.";
+        Problem::unauthenticated(detail)
+    };
     let bytes = BASE64.decode(value.as_bytes()).map_err(|_| malformed())?;
     let text = String::from_utf8(bytes).map_err(|_| malformed())?;
     let (username, password) = text.split_once(':').ok_or_else(malformed)?;

@@ -57,7 +57,8 @@ pub fn documents() -> [(&'static str, OpenApi); 3] {
 
 fn kargo_family() -> OpenApiRouter<App> {
     let description = "Clusters and deployments for teams: the Kargo API. Numbers may be JSON numbers, \
-                 strings with blanks, or quantities such as 500m and 4Gi.";
+                 numeric strings (surrounding blanks are ignored), or quantities such as 500m and \
+                 4Gi.";
     OpenApiRouter::with_openapi(docs::blank("Paddock: Kargo", description)).merge(kargo::routes())
 }
 

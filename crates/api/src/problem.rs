@@ -146,7 +146,8 @@ impl From<store::Error> for Problem {
             AlreadyExists { field } => Self::taken(field),
             Conflict(detail) => Self::conflict(capitalized(&detail)),
             InsufficientCapacity { missing } => Self::conflict(format!(
-                "Insufficient capacity: exceeds the available amount by {missing}. Nothing was changed."
+                "Insufficient capacity: the request exceeds the available amount by {missing}. \
+                 Nothing was changed."
             )),
             Limit { limit, what } => Self::conflict(format!(
                 "The limit of {limit} {what} is reached; delete some, or ask the platform administrator to raise it."

@@ -357,7 +357,7 @@ pub fn check_capacity(field: &str, capacity: &Resources) -> Result<(), Invalid> 
     if capacity.is_empty() {
         return Err(Invalid::new(
             field,
-            "name at least one resource type, for example {\"cpu\": 4}",
+            "must contain at least one resource type, for example {\"cpu\": 4}",
         ));
     }
     capacity.check(field)

@@ -49,7 +49,8 @@ pub fn dns_label(field: &str, text: &str) -> Result<(), Invalid> {
     if is_label {
         return Ok(());
     }
-    Err(Invalid::new(field, "must have 1 to 63 of a-z, 0-9 and -, and not start or end with -"))
+    let why = "must have 1 to 63 characters of a-z, 0-9 and -, and not start or end with -";
+    Err(Invalid::new(field, why))
 }
 
 /// Checks a DNS name: labels separated by dots.

@@ -93,7 +93,7 @@ pub(crate) enum Command {
     /// Manage deployments
     #[command(subcommand, after_help = "Example:\n  paddock deployment list")]
     Deployment(deployment::Command),
-    /// Load and list images that need no registry
+    /// Load, list and delete images that need no registry
     #[command(subcommand, after_help = "Example:\n  paddock image load web.tar")]
     Image(image::Command),
     /// Manage environment templates
@@ -116,7 +116,7 @@ pub(crate) enum Command {
     Queue(queue::Args),
     /// Search by name, id, tag or description
     Search(search::Args),
-    /// Show dependencies or dependents of a resource
+    /// Show dependencies or dependents of an object
     Graph(graph::Args),
     /// List events, or follow them with -f
     Events(events::Args),

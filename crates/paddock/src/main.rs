@@ -54,7 +54,10 @@ enum Command {
     #[command(
         after_help = "Example:\n  paddock completions bash > ~/.local/share/bash-completion/completions/paddock"
     )]
-    Completions { shell: clap_complete::Shell },
+    Completions {
+        /// Shell that loads the script
+        shell: clap_complete::Shell,
+    },
 }
 
 fn main() -> ExitCode {
@@ -82,7 +85,7 @@ async fn run() -> ExitCode {
 /// Prints an error to stderr and maps the outcome to an exit code.
 fn exit_code(outcome: anyhow::Result<()>) -> ExitCode {
     let Err(error) = outcome else { return ExitCode::SUCCESS };
-    let _ = writeln!(std::io::stderr(), "paddock: {error:#}");
+    let _ = writeln!(std::io::stderr(), "error: {error:#}");
     ExitCode::FAILURE
 }
 

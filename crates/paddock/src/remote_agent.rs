@@ -46,7 +46,7 @@ pub(crate) struct Args {
     runtime: Option<String>,
     #[command(flatten)]
     kubernetes: Kubernetes,
-    /// Registry credentials, in the format of `docker login`
+    /// Registry credentials, in the format of Docker's config.json
     #[arg(long, env = "PADDOCK_REGISTRY_AUTH_FILE", value_name = "FILE")]
     registry_auth_file: Option<String>,
     /// Maximum image size, compressed or uncompressed [default: 8Gi]
@@ -61,7 +61,8 @@ pub(crate) struct Args {
     /// Log format: `text` or `json` [default: text]
     #[arg(long, env = "PADDOCK_LOG_FORMAT", value_name = "FORMAT")]
     log_format: Option<String>,
-    /// Log filter: `error`, `warn`, `info`, `debug`, or per module [default: info]
+    /// Log filter: `error`, `warn`, `info`, `debug`, or per module, as in `info,agent=debug`
+    /// [default: info]
     #[arg(long, env = "PADDOCK_LOG", value_name = "FILTER")]
     log: Option<String>,
 }

@@ -83,7 +83,7 @@ fn instance(dir: &Path) -> anyhow::Result<String> {
     Ok(name)
 }
 
-/// Credentials file in the format of `docker login`.
+/// Credentials file in the format of Docker's `config.json`.
 #[derive(Deserialize)]
 struct AuthFile {
     #[serde(default)]
@@ -106,7 +106,7 @@ pub(crate) fn registries(path: &Path) -> anyhow::Result<BTreeMap<String, Credent
         .with_context(|| format!("--registry-auth-file: cannot read {at}"))?;
     let file: AuthFile = serde_json::from_str(&text).map_err(|error| {
         anyhow::anyhow!(
-            "--registry-auth-file: {at}, line {}: not in the format of docker login: \
+            "--registry-auth-file: {at}, line {}: not in the format of Docker's config.json: \
              {{\"auths\": {{\"registry.local:5000\": {{\"username\": …, \"password\": …}}}}}}",
             error.line()
         )

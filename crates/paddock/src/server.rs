@@ -121,5 +121,5 @@ fn print_address(listener: &TcpListener, password: Option<&str>) -> anyhow::Resu
         out,
         "listening on http://{address}  (console: http://{address}/  API: http://{address}/docs)"
     )?;
-    out.flush().context("cannot write to standard output")
+    out.flush().context("cannot write to stdout")
 }

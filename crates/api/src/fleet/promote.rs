@@ -92,7 +92,7 @@ fn must_be_promotable(
         return Err(Error::new(9, reason));
     }
     if !matches!(found.status, Status::Ready | Status::Suspended | Status::Resuming) {
-        let reason = format!("An instance can't be promoted while it is {}.", found.status);
+        let reason = format!("An instance cannot be promoted while it is {}.", found.status);
         return Err(Error::new(9, reason));
     }
     if to.model == billing.model {

@@ -220,7 +220,7 @@ fn must_be_offered(tenant: &Tenant) -> Result<(), Error> {
 async fn find(app: &App, tenant: &Tenant, id: &str) -> Result<accounts::ServiceAccount, Error> {
     must_be_offered(tenant)?;
     if !is_uuid(id) {
-        return Err(Error::new(40, "The id of a service account is a UUID."));
+        return Err(Error::new(40, "The id of a service account must be a UUID."));
     }
     let own: Scope = tenant.caller.own();
     match accounts::get(&mut app.db.read().await?, own, id).await {
@@ -254,7 +254,10 @@ fn check_name(name: &str) -> Result<(), Error> {
     if starts_with_letter && name.chars().all(allowed) && !name.ends_with('-') {
         return Ok(());
     }
-    Err(Error::new(38, "name: only a-z, 0-9 and -, beginning with a letter, not ending with -."))
+    Err(Error::new(
+        38,
+        "name: must contain only a-z, 0-9 and -, begin with a letter, and not end with -.",
+    ))
 }
 
 fn check_description(text: &str) -> Result<(), Error> {
@@ -275,12 +278,15 @@ fn check_description(text: &str) -> Result<(), Error> {
 
 fn check_client_id(text: &str) -> Result<(), Error> {
     if text.chars().count() > CLIENT_ID_MAX {
-        return Err(Error::new(34, format!("client_id: at most {CLIENT_ID_MAX} characters.")));
+        return Err(Error::new(
+            34,
+            format!("client_id: at most {CLIENT_ID_MAX} characters are allowed."),
+        ));
     }
     if text.strip_prefix(PREFIX).is_some_and(is_uuid) {
         return Ok(());
     }
-    Err(Error::new(40, format!("client_id: must be {PREFIX} and a UUID.")))
+    Err(Error::new(40, format!("client_id: must be {PREFIX} followed by a UUID.")))
 }
 
 fn is_uuid(text: &str) -> bool {

@@ -211,7 +211,7 @@ fn reported_nodes(
 ) -> Result<Option<Vec<Node>>, Problem> {
     match (capacity, nodes) {
         (None, None) => Ok(None),
-        (Some(_), Some(_)) => Err(Problem::field("nodes", "give either nodes or capacity")),
+        (Some(_), Some(_)) => Err(Problem::field("nodes", "set either nodes or capacity")),
         (Some(capacity), None) => {
             cluster::check_capacity("capacity", &capacity)?;
             Ok(Some(vec![Node::only(capacity)]))

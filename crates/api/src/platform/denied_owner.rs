@@ -23,7 +23,7 @@ pub(crate) async fn denied_owner_list(
     Ok(Answer(DeniedOwners { items: found.into_iter().map(DeniedOwner::from).collect() }))
 }
 
-/// Denies a user instances and deletes the existing ones. For the platform administrator.
+/// Forbids a user to own instances, and deletes existing ones. For the platform administrator.
 #[utoipa::path(post, path = "/api/v1/admin/denied-owners", tag = "admin", request_body = NewDeniedOwner,
     params(("Idempotency-Key" = Option<String>, Header, description = "Key that makes retries safe: the request is executed at most once")),
     responses((status = 201, body = DeniedOwner, description = "Denied"), Problem))]
@@ -32,7 +32,7 @@ pub(crate) async fn denied_owner_create(
     key: IdempotencyKey,
     Json(request): Json<NewDeniedOwner>,
 ) -> Result<Response, Problem> {
-    caller.must_be_admin("deny users instances")?;
+    caller.must_be_admin("add denied owners")?;
     let owner = name::line("owner", &request.owner, 255)?;
     let reason = name::line_or_empty("reason", &request.reason, 500)?;
     let mut tx = app.db.begin(caller.actor()).await?;

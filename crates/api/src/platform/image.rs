@@ -104,12 +104,16 @@ pub(crate) async fn image_delete(
     let image = images.into_iter().find(|image| is_named(&image.name));
     let image = image.ok_or_else(|| Problem::not_found("image", &name))?;
     if image.is_builtin {
-        return Err(Problem::conflict(format!("Image {} is built in.", image.name)));
+        let detail = format!("Image {} is built in and cannot be deleted.", image.name);
+        return Err(Problem::conflict(detail));
     }
     let names = [image.name.as_str(), untagged(&image.name).unwrap_or(&image.name)];
     let mut read = app.db.read().await?;
     if let Some(user) = store::deployment::using_image(&mut read, organization, names).await? {
-        let detail = format!("Image {} is in use by deployment {user}.", image.name);
+        let detail = format!(
+            "Image {} is in use by deployment {user}; delete the deployment first.",
+            image.name
+        );
         return Err(Problem::conflict(detail));
     }
     drop(read);

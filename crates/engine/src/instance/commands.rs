@@ -33,7 +33,7 @@ pub enum CreateError {
     #[error("the name must have at least 1 character")]
     NameMissing,
     /// The name has invalid characters.
-    #[error("the name must have only a-z, 0-9 and -, begin with a letter, and not end with -")]
+    #[error("the name must contain only a-z, 0-9 and -, begin with a letter, and not end with -")]
     NameMalformed,
     /// The plan is not granted, or does not exist.
     #[error(transparent)]

@@ -65,7 +65,7 @@ pub struct Kubernetes {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Terraform {
-    /// The module: a folder in the server's module directory.
+    /// The module: a subdirectory of the server's module directory.
     pub module: String,
     /// Its variables.
     #[serde(default)]

@@ -57,7 +57,7 @@ Example:
         #[arg(value_name = "NAME-OR-ID")]
         which: String,
     },
-    /// Create a token for the agent of a cluster; the previous token expires soon
+    /// Create a token for the agent of a cluster; the previous one expires after --overlap seconds
     #[command(after_help = token::AFTER_HELP)]
     Token(token::Args),
     /// Drain a cluster: accept no new replicas and move the existing ones to other clusters

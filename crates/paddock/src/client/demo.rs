@@ -146,7 +146,8 @@ async fn publish(api: &Api) -> Result<(), Error> {
     let published = api.send(&call).await.map_err(Error::in_document);
     published.map(drop).map_err(|error| match error.status() {
         Some(409) => error.or_hint(format!(
-            r#"another {REFERENCE} is published: delete it with "paddock template delete {REFERENCE}""#
+            "{REFERENCE} is already published with other content: delete it with \
+             \"paddock template delete {REFERENCE}\""
         )),
         _ => error,
     })
@@ -208,7 +209,9 @@ async fn delete(api: &Api, printer: &mut Printer) -> Result<(), Error> {
     remove(api, printer, &DEPLOYMENT, HELLO).await?;
     let removed = remove(api, printer, &CLUSTER, DEMO).await;
     removed.map_err(|error| match error.status() {
-        Some(409) => error.or_hint(r#"delete its deployments: run "paddock deployment list""#),
+        Some(409) => error.or_hint(
+            r#"delete its deployments first; to list them, run "paddock deployment list""#,
+        ),
         _ => error,
     })?;
     printer.note("demo deleted; the organization and its user remain");

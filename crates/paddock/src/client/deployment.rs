@@ -28,6 +28,9 @@ use spec::Spec;
 pub(crate) enum Command {
     /// Create a deployment; without an image it only reserves resources
     #[command(after_help = "\
+With an image, if none of --cpu, --ram and --resource is given, each replica requests 100m cpu and
+64Mi ram.
+
 Example:
   paddock deployment create --name web --image nginx:1 --cpu 500m --ram 256Mi --port 80 --wait
   paddock deployment create --image busybox:1 --cpu 100m --ram 32Mi -- echo hello

@@ -72,7 +72,7 @@ Example:
     Cancel(commands::Which),
     /// Destroy an environment and all its resources
     Destroy(commands::Destroy),
-    /// Let a resource that is not yet created adopt an existing object
+    /// Adopt an existing object as a resource that is not yet created
     Adopt(commands::Adopt),
 }
 

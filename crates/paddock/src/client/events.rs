@@ -38,7 +38,7 @@ pub(crate) struct Args {
     /// Filter by event type, such as deployment.preempted
     #[arg(long = "type", value_name = "TYPE")]
     type_: Option<String>,
-    /// Show events since a time or for a duration, such as 10m
+    /// Show events since a time, or since a duration ago, such as 10m
     #[arg(long, value_name = "TIME", value_parser = parse::since)]
     since: Option<String>,
     #[command(flatten)]
@@ -117,7 +117,7 @@ async fn subject_id(
         Some("environment") => &ENVIRONMENT,
         _ => {
             let message = "--subject accepts a name only with --kind cluster, deployment, instance \
-                           or environment; use an id";
+                           or environment; add --kind, or use an id";
             return Err(Error::Usage(message.into()));
         }
     };

@@ -8,7 +8,7 @@ pub(crate) fn for_field(field: &str) -> Option<String> {
             r#"run "paddock template list" to see all templates"#
         }
         field if field.ends_with(".with.source") => {
-            r#"publish the folder with its modules: run "paddock template publish DIR""#
+            r#"publish the directory with its modules: run "paddock template publish DIR""#
         }
         _ => return None,
     };

@@ -25,7 +25,7 @@ Example:
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// Lifetime of the code, such as 12h or 7d
+    /// Lifetime of the invite, such as 12h or 7d [default: 7d]
     #[arg(long, value_name = "DURATION", value_parser = parse::seconds, conflicts_with_all = ["list", "revoke", "check"])]
     expires_in: Option<u64>,
     #[command(flatten)]
@@ -42,13 +42,13 @@ struct Verb {
     /// List the invites of the organization
     #[arg(long)]
     list: bool,
-    /// Reactivate a code
+    /// Reopen an invite, so that its code can be used again
     #[arg(long, value_name = "ID")]
     reopen: Option<String>,
-    /// Revoke a code
+    /// Revoke an invite
     #[arg(long, value_name = "ID")]
     revoke: Option<String>,
-    /// Show the organization and state of a code; needs no login
+    /// Show the organization and state of an invite; needs no login
     #[arg(long, value_name = "CODE")]
     check: Option<String>,
 }

@@ -92,7 +92,7 @@ pub(crate) async fn logout(
             printer.response_or_note(&response, &format!("logged out of {}", api.address()))
         }
         Err(error) if error.status() == Some(401) => {
-            printer.note("token was no longer valid; removed it");
+            printer.note("the stored token was no longer valid and was removed");
             Ok(())
         }
         Err(Error::Unreachable { server, why }) => Err(Error::failed_with_hint(

@@ -52,7 +52,7 @@ pub(crate) enum Command {
 /// A user to create.
 #[derive(clap::Args)]
 pub(crate) struct NewUser {
-    /// Login name
+    /// User name
     #[arg(long)]
     username: String,
     /// Display name

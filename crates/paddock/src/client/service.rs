@@ -137,7 +137,8 @@ pub(crate) async fn run(args: Args, api: &Api, printer: &mut Printer) -> Result<
         (Some(name), _) => name,
         (None, Verb::Kinds) => return kinds::run(api, printer).await,
         (None, _) => {
-            let message = "no service kind: use \"paddock service KIND COMMAND\"";
+            let message = "no service kind: use \"paddock service KIND COMMAND\", with a KIND \
+                           from \"paddock service kinds\"";
             return Err(Error::Usage(message.into()));
         }
     };

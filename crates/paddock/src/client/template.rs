@@ -64,7 +64,7 @@ No changes are made. \"paddock env plan\" shows the full plan of one environment
 Example:
   paddock template impact web-shop 1.4.0 1.5.0")]
     Impact(Versions),
-    /// List the executors of this server, and missing settings of others
+    /// List the executors that create resources, and the settings that unavailable ones need
     #[command(after_help = "Example:\n  paddock template executors")]
     Executors,
     /// Deprecate a version: existing environments keep it, new ones cannot use it

@@ -24,7 +24,7 @@ use goal::Verdict;
 /// Wait option.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct Wait {
-    /// Wait for completion, at most this long [without a value: 600]
+    /// Wait for the operation to end, at most this long [without a value: 600]
     #[arg(
         long,
         value_name = "SECONDS",

@@ -175,7 +175,10 @@ pub(super) async fn watch(mut state: FileState, rules_writer: RulesWriter, db: D
         };
         if let Err(error) = woken.await {
             let error: store::Error = error;
-            tracing::warn!(%error, "waking instances failed; the next resync applies the new rules");
+            tracing::warn!(
+                %error,
+                "requeueing instances failed; the next resync applies the new rules"
+            );
         }
     }
 }

@@ -41,13 +41,14 @@ settings! {
     /// Container runtime: `embedded`, `docker` (or Podman), `auto` (first that works) or
     /// `simulated` (no containers) [default: auto]
     runtime: "PADDOCK_RUNTIME", "NAME";
-    /// Registry credentials, in the format of `docker login`
+    /// Registry credentials, in the format of Docker's config.json
     registry_auth_file: "PADDOCK_REGISTRY_AUTH_FILE", "FILE";
     /// Maximum image size, compressed or uncompressed [default: 8Gi]
     max_image_size: "PADDOCK_MAX_IMAGE_SIZE", "SIZE";
     /// Allow outbound connections from containers of the embedded runtime [default: true]
     egress: "PADDOCK_EGRESS", "BOOL";
-    /// Password of the user `admin`; prefer the variable [default: generated at first start]
+    /// Password of the user `admin`; prefer the environment variable [default: generated at first
+    /// start]
     admin_password: "PADDOCK_ADMIN_PASSWORD", "TEXT";
     /// Offer this machine as a cluster [default: true]
     local_agent: "PADDOCK_LOCAL_AGENT", "BOOL";
@@ -95,45 +96,45 @@ settings! {
     dns_zone: "PADDOCK_DNS_ZONE", "NAME";
     /// TSIG key for updates, in the format of `tsig-keygen`
     dns_key_file: "PADDOCK_DNS_KEY_FILE", "FILE";
-    /// AWS Route 53 hosted zone to update instead
+    /// AWS Route 53 hosted zone to update, instead of --dns-server
     route53_zone: "PADDOCK_ROUTE53_ZONE", "NAME";
     /// Route 53 zone id, if several zones have the same name
     route53_zone_id: "PADDOCK_ROUTE53_ZONE_ID", "ID";
     /// AWS access key id for Route 53
     aws_access_key_id: "AWS_ACCESS_KEY_ID", "TEXT";
-    /// AWS secret access key; prefer the variable
+    /// AWS secret access key; prefer the environment variable
     aws_secret_access_key: "AWS_SECRET_ACCESS_KEY", "TEXT";
-    /// AWS session token, for temporary credentials; prefer the variable
+    /// AWS session token, for temporary credentials; prefer the environment variable
     aws_session_token: "AWS_SESSION_TOKEN", "TEXT";
     /// Route 53 endpoint [default: AWS]
     route53_endpoint: "PADDOCK_ROUTE53_ENDPOINT", "URL";
     /// OpenID provider at which an SSO client is registered per instance (RFC 7591)
     sso_issuer: "PADDOCK_SSO_ISSUER", "URL";
-    /// Initial access token for client registration; prefer the variable
+    /// Initial access token for client registration; prefer the environment variable
     sso_registration_token: "PADDOCK_SSO_REGISTRATION_TOKEN", "TEXT";
     /// Days after which SSO client secrets are rotated [default: never]
     sso_rotate_days: "PADDOCK_SSO_ROTATE_DAYS", "N";
-    /// Keycloak server at which an SSO client is created per instance instead
+    /// Keycloak server at which an SSO client is created per instance, instead of --sso-issuer
     keycloak_url: "PADDOCK_KEYCLOAK_URL", "URL";
     /// Keycloak realm
     keycloak_realm: "PADDOCK_KEYCLOAK_REALM", "NAME";
     /// Keycloak client that may manage clients
     keycloak_client_id: "PADDOCK_KEYCLOAK_CLIENT_ID", "NAME";
-    /// Secret of the Keycloak client; prefer the variable
+    /// Secret of the Keycloak client; prefer the environment variable
     keycloak_client_secret: "PADDOCK_KEYCLOAK_CLIENT_SECRET", "TEXT";
-    /// Consul server for keys of environments
+    /// Consul server for key-value pairs of environments
     consul_addr: "PADDOCK_CONSUL_ADDR", "URL";
-    /// Consul token, if required; prefer the variable
+    /// Consul token, if required; prefer the environment variable
     consul_token: "PADDOCK_CONSUL_TOKEN", "TEXT";
     /// Default Consul datacenter [default: that of the Consul agent]
     consul_datacenter: "PADDOCK_CONSUL_DATACENTER", "NAME";
     /// Vault server for secrets and certificates of environments
     vault_addr: "PADDOCK_VAULT_ADDR", "URL";
-    /// Vault token; prefer the variable
+    /// Vault token; prefer the environment variable
     vault_token: "PADDOCK_VAULT_TOKEN", "TEXT";
     /// Vault AppRole role id, instead of a token
     vault_role_id: "PADDOCK_VAULT_ROLE_ID", "ID";
-    /// Vault AppRole secret id; prefer the variable
+    /// Vault AppRole secret id; prefer the environment variable
     vault_secret_id: "PADDOCK_VAULT_SECRET_ID", "TEXT";
     /// Mount path of the AppRole auth method, below auth [default: approle]
     vault_approle_mount: "PADDOCK_VAULT_APPROLE_MOUNT", "PATH";
@@ -146,14 +147,14 @@ settings! {
     oidc_issuer: "PADDOCK_OIDC_ISSUER", "URL";
     /// Required token audience (`aud`) [default: any]
     oidc_audience: "PADDOCK_OIDC_AUDIENCE", "TEXT";
-    /// Prometheus server with metrics of instances [default: Paddock's own series]
+    /// Prometheus server with metrics of instances [default: Paddock's own metrics]
     metrics_url: "PADDOCK_METRICS_URL", "URL";
     /// URL at which agents that Paddock installs reach this server; with --agent-image, enables
     /// clusters on Kubernetes
     public_url: "PADDOCK_PUBLIC_URL", "URL";
     /// Image of agents that Paddock installs
     agent_image: "PADDOCK_AGENT_IMAGE", "IMAGE";
-    /// Directory of Terraform modules that create clusters, one folder each
+    /// Directory of Terraform modules that create clusters, one subdirectory each
     terraform_modules: "PADDOCK_TERRAFORM_MODULES", "DIR";
     /// Terraform or OpenTofu binary [default: terraform or tofu in PATH]
     terraform_program: "PADDOCK_TERRAFORM_PROGRAM", "FILE";

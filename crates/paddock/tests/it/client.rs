@@ -54,7 +54,7 @@ fn invalid_organization_is_rejected_with_reason() {
     let other = server.client();
     other.run("org create other --username ann").fails(1, &["error: "]);
     let line = "org create other --username bob --password-stdin";
-    other.run_with_input(line, "short\n").fails(1, &["the password"]);
+    other.run_with_input(line, "short\n").fails(1, &["error: password: "]);
     other.run("org create other").fails(2, &["--username"]);
     other.run("whoami").fails(1, &["not logged in"]);
 }
@@ -111,7 +111,7 @@ fn invalid_cluster_is_rejected_with_flag_names() {
     ann.run("cluster create prod --cpu -4 --ram 8Gi").fails(2, &["error: "]);
     ann.run("cluster create prod --cpu=-4 --ram 8Gi").fails(1, &["--cpu: "]);
     let long = "x".repeat(101);
-    ann.run(&format!("cluster create {long} --cpu 4 --ram 8Gi")).fails(1, &["the name: "]);
+    ann.run(&format!("cluster create {long} --cpu 4 --ram 8Gi")).fails(1, &["error: name: "]);
     ann.run("cluster create prod --cpu 4 --resource cpu=1").fails(2, &["given twice"]);
     ann.run("cluster create prod --cpu 4 --label x").fails(2, &["KEY=VALUE"]);
     ann.run("cluster create prod --cpu 4 --wait=never").fails(2, &["--wait"]);

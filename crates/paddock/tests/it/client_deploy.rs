@@ -194,7 +194,7 @@ fn invalid_input_is_rejected_with_a_helpful_message() {
     let server = Server::start();
     let ann = with_nodes(&server);
     ann.run("deploy").fails(2, &["<IMAGE>"]);
-    ann.run("deploy ngi$nx").fails(1, &["the image: ", "must be name:tag"]);
+    ann.run("deploy ngi$nx").fails(1, &["error: image: ", "must be name:tag"]);
     ann.run("deploy nginx:1 --replicas 0").fails(1, &["--replicas: must be from 1 to 1000, not 0"]);
     ann.run("deploy nginx:1 --replicas 1000000").fails(1, &["--replicas: "]);
     ann.run("deploy nginx:1 --run-for soon").fails(2, &["--run-for", "use for example 45s"]);

@@ -277,7 +277,7 @@ fn invalid_environment_is_rejected_with_flag_and_hint() {
         ann.run(&format!("env {line} prod --template shop --set colour=red"))
             .fails(1, &["--set colour: "]);
         ann.run(&format!("env {line} Bad_ --template shop"))
-            .fails(1, &["the name: ", "a-z, 0-9 and -"]);
+            .fails(1, &["error: name: ", "a-z, 0-9 and -"]);
         ann.run(&format!("env {line} prod --template shop --set replicas"))
             .fails(2, &["KEY=VALUE"]);
         ann.run(&format!("env {line} prod --template shop --parameters nowhere.yaml"))

@@ -224,7 +224,8 @@ fn failed_wait_reports_the_created_cluster() {
         1,
         &[
             "error: waiting for cluster prod failed: No events for you.\n",
-            "hint: the operation continues: run \"paddock cluster show 9m4e2mr0ui3e8a215n4g\"\n",
+            "hint: the operation continues; to check it, run \
+             \"paddock cluster show 9m4e2mr0ui3e8a215n4g\"\n",
         ],
     );
 }

@@ -168,7 +168,7 @@ fn folder_is_published_with_files_and_commit() {
     ann.run(&line).fails(1, &[&format!("error: cannot publish {linked}: it is a symbolic link")]);
     let empty = tempfile::tempdir().unwrap();
     ann.run(&format!("template publish {}", empty.path().display()))
-        .fails(1, &["has no template.yaml", "hint: use a folder"]);
+        .fails(1, &["has no template.yaml", "hint: use a directory"]);
 }
 
 #[test]

@@ -46,7 +46,7 @@ async fn generated_password_is_not_lost_if_the_port_is_in_use() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let setup = Setup::plain().arg("--listen", &address);
-    setup.run_to_exit().fails(1, &["paddock: --listen: ", &address, "in use"]);
+    setup.run_to_exit().fails(1, &["error: --listen: ", &address, "in use"]);
     let server = setup.arg("--listen", "127.0.0.1:0").start();
     let password = generated_password(&server.stdout());
     server.http_as("admin", &password).await.get("/api/v1/users/me").await.expect(200);
@@ -130,12 +130,12 @@ fn second_server_on_the_same_files_is_refused() {
     Setup::new()
         .arg("--data-dir", data.to_str().unwrap())
         .run_to_exit()
-        .fails(1, &["paddock: --data-dir: ", "is in use by another server\n"]);
+        .fails(1, &["error: --data-dir: ", "is in use by another server\n"]);
 
     let url = format!("sqlite:{}", data.join("other.db").display());
     let _other = Setup::new().arg("--database-url", &url).start();
     Setup::new()
         .arg("--database-url", &url)
         .run_to_exit()
-        .fails(1, &["paddock: --database-url: ", "is in use by another server\n"]);
+        .fails(1, &["error: --database-url: ", "is in use by another server\n"]);
 }

@@ -65,7 +65,7 @@ fn errors(name: &str, value: &str) -> Vec<String> {
 fn invalid_setting_aborts_startup_with_its_name() {
     for (name, value) in BAD {
         for error in errors(name, value) {
-            assert!(error.starts_with(&format!("paddock: --{name}: ")), "{name} {value}: {error}");
+            assert!(error.starts_with(&format!("error: --{name}: ")), "{name} {value}: {error}");
             assert_eq!(error.lines().count(), 1, "{name} {value}: {error}");
             assert!(!error.contains(HIDDEN), "{name} {value}: {error}");
         }
@@ -110,7 +110,7 @@ fn invalid_config_file_is_rejected() {
         let file = setup.file("paddock.toml");
         fs::write(&file, text).unwrap();
         let outcome = setup.arg("--config", file.to_str().unwrap()).run_to_exit().fails(1, words);
-        assert!(outcome.stderr.starts_with("paddock: --config: "), "{outcome:?}");
+        assert!(outcome.stderr.starts_with("error: --config: "), "{outcome:?}");
         assert_eq!(outcome.stderr.lines().count(), 1, "{outcome:?}");
     }
 }

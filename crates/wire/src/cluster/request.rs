@@ -85,7 +85,7 @@ pub struct NewKubernetes {
 #[derive(Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewTerraform {
-    /// Module: a folder in the server's module directory.
+    /// Module: a subdirectory of the server's module directory.
     pub module: String,
     /// Module variables.
     #[serde(default)]

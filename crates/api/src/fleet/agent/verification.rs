@@ -40,7 +40,7 @@ pub(crate) async fn observer_verify(
     if identity.is_agent_of(&kind, &cluster) {
         return Ok(StatusCode::OK);
     }
-    Err(Error::new(4, "Only the agent of that cluster may send for it."))
+    Err(Error::new(4, "The token does not belong to the agent of this cluster."))
 }
 
 /// Converts a UUID to a cluster ID: 32 digits without dashes.

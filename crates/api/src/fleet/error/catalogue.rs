@@ -20,7 +20,7 @@ pub(super) const CATALOGUE: &[(u16, u16, &str)] = &[
     (8, 400, "The request is invalid."),
     (9, 500, "Internal error; details are in the server log."),
     (10, 405, "This method is not implemented."),
-    (11, 403, "This account is not authorised to do this."),
+    (11, 403, "This account is not authorized to do this."),
     (12, 403, "Required terms have not been accepted."),
     (15, 401, "Authentication failed; log in again."),
     (17, 400, "The request is malformed."),
@@ -34,7 +34,8 @@ pub(super) const CATALOGUE: &[(u16, u16, &str)] = &[
     (
         32,
         400,
-        "An instance name must have only a-z, 0-9 and -, begin with a letter, and not end with -.",
+        "An instance name must contain only a-z, 0-9 and -, begin with a letter, and not end \
+         with -.",
     ),
     (33, 400, "A value is too short."),
     (34, 400, "A value is too long."),
@@ -64,7 +65,7 @@ pub(super) const CATALOGUE: &[(u16, u16, &str)] = &[
     (120, 403, "Insufficient quota."),
     (121, 500, "Checking the quota failed."),
     (429, 429, "Too many requests; try again later."),
-    (1000, 500, "Sending the error failed."),
+    (1000, 500, "Sending the error response failed."),
 ];
 
 #[cfg(test)]

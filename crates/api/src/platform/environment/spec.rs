@@ -20,7 +20,7 @@ pub(super) fn named(
     now: Time,
 ) -> Result<(NewEnvironmentRequest, Option<String>), Problem> {
     if new.name.as_deref().is_none_or(str::is_empty) {
-        return Err(Problem::field("name", "is required: 1 to 63 of a-z, 0-9 and -"));
+        return Err(Problem::field("name", "is required: 1 to 63 characters of a-z, 0-9 and -"));
     }
     checked(new, now)
 }

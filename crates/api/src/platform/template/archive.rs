@@ -87,7 +87,10 @@ fn path(entry: &Entry<'_, impl Read>) -> Result<Option<String>, Problem> {
         return Err(invalid_path(text, "must not contain .."));
     }
     if parts.len() > MAX_DEPTH {
-        return Err(invalid_path(text, &format!("is nested more than {MAX_DEPTH} folders deep")));
+        return Err(invalid_path(
+            text,
+            &format!("is nested more than {MAX_DEPTH} directories deep"),
+        ));
     }
     Ok((!parts.is_empty()).then(|| parts.join("/")))
 }
@@ -100,7 +103,7 @@ fn content(path: &str, entry: &mut Entry<'_, impl Read>) -> Result<Option<Vec<u8
         EntryType::Symlink | EntryType::Link => {
             return Err(invalid_path(path, "must not be a link"));
         }
-        _ => return Err(invalid_path(path, "must be a file or a folder")),
+        _ => return Err(invalid_path(path, "must be a file or a directory")),
     }
     let size = entry.size();
     if size > MAX_FILE_BYTES {
@@ -123,7 +126,7 @@ fn check_no_file_is_a_folder(files: &Files) -> Result<(), Problem> {
             if files.contains_key(folder) {
                 return Err(invalid_path(
                     folder,
-                    &format!("is both a file and the folder of {path}"),
+                    &format!("is both a file and the directory of {path}"),
                 ));
             }
         }

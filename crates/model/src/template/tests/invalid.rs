@@ -18,7 +18,10 @@ fn rejects(text: &str, expect: &str) {
 fn identity() {
     rejects("name: t\nversion: ''\n", "t.yaml:2: version: must have 1 to 64");
     rejects("name: t\nversion: 1/2\n", "t.yaml:2: version:");
-    rejects("{name: T, version: '1'} #name: t\n", "t.yaml:1: name: must have 1 to 63 of a-z");
+    rejects(
+        "{name: T, version: '1'} #name: t\n",
+        "t.yaml:1: name: must have 1 to 63 characters of a-z",
+    );
     rejects("tags: {'a b': c}\n", "t.yaml:3: tags.a b: key must have");
     rejects("tag: {a: b}\n", "t.yaml:3: unknown field `tag`");
 }
@@ -78,7 +81,7 @@ fn names() {
         "parameters: {a_b: {type: string}}\nresources:\n  - {name: a-b, executor: command}\n";
     rejects(clash, "t.yaml:5: resources.a-b.name: a-b is also a parameter");
     rejects("resources: [{name: index, executor: command}]\n", "index is reserved");
-    rejects("resources: [{name: A_b, executor: command}]\n", "1 to 63 of a-z");
+    rejects("resources: [{name: A_b, executor: command}]\n", "1 to 63 characters of a-z");
     let counted =
         format!("resources:\n{A}  - {{name: a-1, executor: command, with: {{url: b}}}}\n");
     rejects(

@@ -16,7 +16,7 @@ const PATH: [&str; 2] = ["admin", "denied-owners"];
 /// `paddock admin denied-owner …`.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
-    /// Deny a user instances, and delete the user's instances
+    /// Forbid a user to own instances, and delete the user's instances
     #[command(after_help = "\
 Example:
   paddock admin denied-owner add eve --reason \"Sends spam\" --yes")]
@@ -63,7 +63,8 @@ async fn add(
     reason: Option<String>,
     yes: bool,
 ) -> Result<(), Error> {
-    prompt::confirm(&format!("Deny {username} instances and delete existing ones?"), yes)?;
+    let question = format!("Forbid {username} to own instances, and delete existing ones?");
+    prompt::confirm(&question, yes)?;
     let new = NewDeniedOwner { owner: username.into(), reason: reason.unwrap_or_default() };
     let response = api.send(&Call::create(&PATH, json!(new))).await?;
     printer.response(&response, || Ok(table(&[api.read(&response)?])))

@@ -20,7 +20,8 @@ use crate::client::table::Table;
 pub(crate) enum Command {
     /// Grant quota; replaces an existing grant of the same type to the same holder
     #[command(after_help = "\
-As soon as one grant exists, users are limited to what they are granted, and trials.
+While no grant exists, usage is not limited. Once one exists, all users are limited to granted quota
+and trials.
 
 Example:
   paddock admin quota grant --org acme --type standard --limit 3
@@ -57,7 +58,7 @@ pub(crate) struct GrantArgs {
     /// Billing model [default: standard]
     #[arg(long, value_name = "NAME")]
     billing_model: Option<String>,
-    /// Maximum number of units [default: unlimited]
+    /// Maximum number of units (see "paddock service kinds") [default: unlimited]
     #[arg(long, value_name = "N")]
     limit: Option<u32>,
     /// Expiry: a time, or a duration from now, such as 30d

@@ -30,7 +30,7 @@ pub(super) struct Provider {
     /// File with registry credentials, in the format of Docker's config.json
     #[arg(long, value_name = "FILE")]
     pull_secret: Option<PathBuf>,
-    /// With --provider terraform: module, a folder in the server's module directory
+    /// With --provider terraform: module, a subdirectory of the server's module directory
     #[arg(long, value_name = "NAME")]
     module: Option<String>,
     /// Variable of the module, as JSON or text; repeatable

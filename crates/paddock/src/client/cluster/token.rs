@@ -45,7 +45,8 @@ pub(super) async fn create(
     printer.response(&response, || Ok(created.token))?;
     let server = api.address();
     printer.note(&format!(
-        "save it to a file and run on the cluster: paddock agent --server {server} --token-file FILE"
+        "save the token to a file, then run on the cluster: paddock agent --server {server} \
+         --token-file FILE"
     ));
     Ok(())
 }

@@ -23,10 +23,10 @@ pub(crate) struct Spec {
     pub(super) cluster: Option<String>,
     #[command(flatten)]
     resources: Resources,
-    /// Priority; higher numbers are placed first
+    /// Priority; higher numbers are placed first and may preempt lower ones [default: 0]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     priority: Option<i64>,
-    /// Number of replicas
+    /// Number of replicas [default: 1]
     #[arg(long, value_name = "N")]
     replicas: Option<u32>,
     /// Environment variable; repeatable

@@ -24,7 +24,7 @@ use crate::client::wait::{Goal, Wait, settle};
 #[derive(clap::Args)]
 #[command(after_help = "\
 If the environment exists, only the given options change. At a terminal, the plan is shown first and
-applied after confirmation. --plan applies exactly that plan, or fails if anything has changed since.
+applied after confirmation. --plan applies exactly that plan, or fails if anything has changed.
 All options are applied, or none if another operation is running.
 
 Example:

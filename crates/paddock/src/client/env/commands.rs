@@ -78,8 +78,8 @@ pub(crate) struct Destroy {
 /// `paddock env adopt`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-The object is identified by the executor: deployments and instances by name or id, Terraform
-resources by address=id. It is adopted when the resource is next created.
+The form of OBJECT depends on the executor: a name or id for deployments and instances, address=id
+for Terraform resources. The object is adopted when the resource is next created.
 
 Example:
   paddock env adopt shop web-0 old-web

@@ -58,7 +58,7 @@ fn folder(root: &Path) -> Result<Vec<u8>, Error> {
     if !NAMES.iter().any(|name| root.join(name).is_file()) {
         return Err(Error::failed_with_hint(
             format!("{} has no template.yaml", root.display()),
-            "use a folder that contains it at its root, or the file itself",
+            "use a directory that contains it at its root, or the file itself",
         ));
     }
     let mut files = Vec::new();
@@ -141,7 +141,7 @@ fn archive(files: &[PackedFile]) -> Result<Vec<u8>, Error> {
             .map_err(|error| Error::failed(format!("cannot pack {}: {error}", file.name)))?;
     }
     let archive = builder.into_inner().and_then(GzEncoder::finish);
-    archive.map_err(|error| Error::failed(format!("cannot pack the folder: {error}")))
+    archive.map_err(|error| Error::failed(format!("cannot pack the directory: {error}")))
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Error {

@@ -13,7 +13,7 @@ use crate::client::print::Printer;
 /// `paddock template publish`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-A folder contains template.yaml at its root and the files that its resources need; files of git,
+A directory contains template.yaml at its root and the files that its resources need; files of git,
 Terraform and editors are excluded. Published versions are immutable: publishing the same content
 again has no effect, and different content under the same version is rejected.
 
@@ -21,13 +21,13 @@ Example:
   paddock template publish examples/web-shop
   paddock template publish template.yaml --commit \"$CI_COMMIT_SHA\"")]
 pub(crate) struct Args {
-    /// Template: a YAML or JSON file, or a folder
+    /// Template: a YAML or JSON file, or a directory
     #[arg(value_name = "DIR-OR-FILE")]
     path: PathBuf,
     /// Share with all organizations; requires the platform administrator
     #[arg(long)]
     shared: bool,
-    /// Source commit [default: the current git commit of the folder]
+    /// Source commit [default: the current git commit of the directory]
     #[arg(long, value_name = "SHA")]
     commit: Option<String>,
 }

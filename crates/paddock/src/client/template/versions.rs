@@ -37,8 +37,8 @@ impl Versions {
     }
 }
 
-const USAGE: &str =
-    "expected two versions of one template: web-shop 1.4.0 1.5.0, or web-shop@1.4.0 web-shop@1.5.0";
+const USAGE: &str = "expected two versions of one template, such as web-shop 1.4.0 1.5.0 or \
+     web-shop@1.4.0 web-shop@1.5.0";
 
 /// Shows the differences.
 pub(super) async fn diff(

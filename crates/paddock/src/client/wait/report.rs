@@ -35,7 +35,10 @@ pub(super) fn timed_out(label: &str, state: &State, limit: Duration) -> String {
 pub(super) fn continues(kind: &Kind<'_>, subject: &Subject, state: &State) -> String {
     let verb = if is_pending(state) { "explain" } else { "show" };
     let which = if kind.parts.is_some() { subject.label() } else { &subject.id };
-    format!(r#"the operation continues: run "paddock {} {verb} {which}""#, kind.command)
+    format!(
+        r#"the operation continues; to check it, run "paddock {} {verb} {which}""#,
+        kind.command
+    )
 }
 
 /// Whether a deployment, or one of its replicas, is pending, so that `explain` has details.
