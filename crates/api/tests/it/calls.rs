@@ -487,7 +487,7 @@ fn agents() -> Vec<Entry> {
 
 fn environments(on: &Fixtures) -> Vec<Entry> {
     use Rule::*;
-    let wish = || json!({"name": "new", "templates": [on.template]});
+    let spec = || json!({"name": "new", "templates": [on.template]});
     let change_fields = || {
         vec![
             ("templates", References),
@@ -501,7 +501,7 @@ fn environments(on: &Fixtures) -> Vec<Entry> {
             ("plan_hash", Text),
         ]
     };
-    let wish_fields = || [vec![("name", Label)], change_fields()].concat();
+    let spec_fields = || [vec![("name", Label)], change_fields()].concat();
     vec![
         (
             "POST /api/v1/templates",
@@ -513,9 +513,9 @@ fn environments(on: &Fixtures) -> Vec<Entry> {
             json!({"why": "Superseded."}),
             vec![("why", Name(500))],
         ),
-        ("POST /api/v1/environments", wish(), wish_fields()),
-        ("POST /api/v1/environments/plan", wish(), wish_fields()),
-        ("PUT /api/v1/environment", wish(), wish_fields()),
+        ("POST /api/v1/environments", spec(), spec_fields()),
+        ("POST /api/v1/environments/plan", spec(), spec_fields()),
+        ("PUT /api/v1/environment", spec(), spec_fields()),
         (
             "PATCH /api/v1/environments/{id}",
             json!({"description": "New"}),

@@ -10,8 +10,8 @@ on_both_engines! {
     async fn plan_needs_no_name_and_has_no_effect(engine: Engine) {
         let shop = Shop::open_still(engine).await;
         let events = shop.log().await;
-        let wish = json!({"templates": ["shop@1.0.0"]});
-        let plan = shop.ann.post("/api/v1/environments/plan", wish.clone()).await.expect(200);
+        let request = json!({"templates": ["shop@1.0.0"]});
+        let plan = shop.ann.post("/api/v1/environments/plan", request.clone()).await.expect(200);
         assert_eq!(plan["summary"]["create"], 5);
         let names: Vec<&str> = steps(&plan).map(|(name, _)| name).collect();
         let place = |name: &str| names.iter().position(|one| *one == name).unwrap();
@@ -20,11 +20,11 @@ on_both_engines! {
         assert_eq!((&settings["after"], &settings["act"]), (&json!(["base"]), &json!("create")));
         assert!(settings["reason"].as_str().unwrap().len() > 5);
         // The same spec has the same plan; the name makes no difference, a parameter does.
-        let mut named = wish.clone();
+        let mut named = request.clone();
         named["name"] = json!("mine");
         let same = shop.ann.post("/api/v1/environments/plan", named).await.expect(200);
         assert_eq!(same["hash"], plan["hash"]);
-        let mut other = wish;
+        let mut other = request;
         other["parameters"] = json!({"color": "blue"});
         let other = shop.ann.post("/api/v1/environments/plan", other).await.expect(200);
         assert_ne!(other["hash"], plan["hash"]);

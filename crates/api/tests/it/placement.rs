@@ -50,9 +50,9 @@ on_both_engines! {
         for image in [None, Some("web:1")] {
             let low = deploy_running(&paddock, &ann, request(&cluster, 1, image)).await;
             let high = deploy_running(&paddock, &ann, request(&cluster, 2, image)).await;
-            let yielded = paddock.until(&ann, &deployment_path(&low), "status", "preempted").await;
-            assert_eq!(yielded["reason_code"], "Preempted");
-            let reason = yielded["status_reason"].as_str().unwrap();
+            let preempted = paddock.until(&ann, &deployment_path(&low), "status", "preempted").await;
+            assert_eq!(preempted["reason_code"], "Preempted");
+            let reason = preempted["status_reason"].as_str().unwrap();
             assert!(reason.contains("(priority 2)"), "{reason}");
             let history = ann.get(&format!("{}/history", deployment_path(&low))).await.expect(200);
             let of = |e: &&Value| e["type"] == "deployment.preempted";

@@ -71,8 +71,8 @@ on_both_engines! {
         assert!(now["deprecated_at"].is_string());
         assert_eq!(shop.ann.get("/api/v1/templates/shop").await.expect(200)["version"], "1.0.0");
 
-        let wish = json!({"name": "other", "templates": ["shop@1.1.0"]});
-        let refusal = shop.ann.post("/api/v1/environments", wish.clone()).await;
+        let request = json!({"name": "other", "templates": ["shop@1.1.0"]});
+        let refusal = shop.ann.post("/api/v1/environments", request.clone()).await;
         refused(&refusal, "deprecated");
         assert!(details(&refusal).contains("shop@1.1.0 is deprecated: Use 1.2.0."));
         assert_eq!(listed(&shop.ann, "environments").await.len(), 1);
@@ -84,7 +84,7 @@ on_both_engines! {
 
         let now = shop.ann.delete(path).await.expect(200);
         assert_eq!((&now["deprecated_at"], &now["deprecated_why"]), (&Value::Null, &Value::Null));
-        shop.ann.post("/api/v1/environments", wish).await.expect(202);
+        shop.ann.post("/api/v1/environments", request).await.expect(202);
         // Only versions can be deprecated and deleted, never a whole name.
         let name = shop.ann.delete("/api/v1/templates/shop").await;
         assert_eq!(name.status, 400, "{:#}", name.json);

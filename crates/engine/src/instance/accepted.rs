@@ -2,7 +2,7 @@
 
 use model::Resources;
 use model::cluster::Cluster;
-use model::deployment::{self as wish, Deployment};
+use model::deployment::{Deployment, Reason as DeploymentReason, Status as DeploymentStatus};
 use model::instance::{Instance, Reason, Status, Versions};
 use model::kind::Kind;
 use model::work::Requeue;
@@ -30,7 +30,7 @@ pub(super) async fn step(
     let is_overdue = now.deadline().is_some_and(|end| end <= tx.now());
     let reason = match held.placed_on {
         // Placement has not evaluated it yet; it will record the reason.
-        None if held.reason == wish::Reason::AwaitingPlacement && !is_overdue => {
+        None if held.reason == DeploymentReason::AwaitingPlacement && !is_overdue => {
             return Ok(Outcome::Wait(until_deadline(&now)));
         }
         None => Reason::DeploymentPending { reason: held.reason.clone() },
@@ -69,11 +69,11 @@ async fn held(tx: &mut Tx, now: &Instance, asked: &Resources) -> Result<Option<D
     let Some(id) = now.deployment_id else { return Ok(None) };
     let found = existing(deployment::get(tx, Scope::All, id).await)?;
     let Some(held) = found else { return Ok(None) };
-    if held.status == wish::Status::Deleting {
+    if held.status == DeploymentStatus::Deleting {
         return Ok(None);
     }
     let is_changed = held.placed_on.is_none() && held.spec.resources != *asked;
-    if is_changed || matches!(held.status, wish::Status::Failed | wish::Status::Completed) {
+    if is_changed || matches!(held.status, DeploymentStatus::Failed | DeploymentStatus::Completed) {
         deployment::request_delete(tx, Scope::All, id).await?;
         return Ok(None);
     }

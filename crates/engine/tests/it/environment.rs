@@ -94,7 +94,7 @@ impl Shop {
         parameters: Value,
         change: impl FnOnce(&mut NewEnvironmentRequest),
     ) -> EnvironmentId {
-        let mut wish = NewEnvironmentRequest {
+        let mut request = NewEnvironmentRequest {
             name: "mine".into(),
             description: String::new(),
             tags: BTreeMap::new(),
@@ -104,10 +104,10 @@ impl Shop {
             destroy_at: None,
             adopt: BTreeMap::new(),
         };
-        change(&mut wish);
+        change(&mut request);
         let mut tx = self.begin().await;
         let owner = self.world.owner;
-        let made = environment::create(&mut tx, owner, self.user, &wish, None).await.unwrap();
+        let made = environment::create(&mut tx, owner, self.user, &request, None).await.unwrap();
         tx.commit().await.unwrap();
         made.id
     }
@@ -411,8 +411,8 @@ on_both_engines! {
 
     async fn existing_object_is_adopted(engine: Engine) {
         let shop = Shop::start(engine, &[SHOP]).await;
-        let id = shop.create_with("shop@1.0.0", json!({}), |wish| {
-            wish.adopt.insert("base".into(), "old/base".into());
+        let id = shop.create_with("shop@1.0.0", json!({}), |request| {
+            request.adopt.insert("base".into(), "old/base".into());
         }).await;
         shop.until(id, Status::Deployed).await;
         assert_eq!(shop.calls("adopt"), ["old/base"]);
@@ -432,8 +432,8 @@ resources:
   - {name: page, executor: consul-kv, with: {prefix: page/, values: {of: '{{ base.path }}'}}}
 ";
         let shop = Shop::start(engine, &[SHOP, other]).await;
-        let id = shop.create_with("shop@1.0.0", json!({}), |wish| {
-            wish.templates.push("front@2".into());
+        let id = shop.create_with("shop@1.0.0", json!({}), |request| {
+            request.templates.push("front@2".into());
         }).await;
         shop.until(id, Status::Deployed).await;
         let page = shop.resource(id, "page").await;

@@ -26,7 +26,7 @@ on_both_engines! {
     async fn ttl_sends_reminders_can_be_extended_and_destroys(engine: Engine) {
         let shop = Shop::start(engine, &[SHOP]).await;
         let end = shop.world.db.now() + Duration::from_hours(48);
-        let id = shop.create_with("shop@1.0.0", json!({}), |wish| wish.destroy_at = Some(end)).await;
+        let id = shop.create_with("shop@1.0.0", json!({}), |request| request.destroy_at = Some(end)).await;
         shop.until(id, Status::Deployed).await;
         let reminders = async || {
             let changes = changes_of(&shop.world.db, id).await;

@@ -159,9 +159,9 @@ actions:
 
     async fn object_of_another_resource_can_not_be_adopted(engine: Engine) {
         let (shop, id, web) = with_web(engine).await;
-        let other = shop.create_with("web@1", json!({}), |wish| {
-            wish.name = "other".into();
-            wish.adopt.insert("web".into(), web.to_string());
+        let other = shop.create_with("web@1", json!({}), |request| {
+            request.name = "other".into();
+            request.adopt.insert("web".into(), web.to_string());
         }).await;
         let failed = shop.until(other, Status::Failed).await;
         let (_, reason) = failed_resource(failed.reason);
@@ -177,9 +177,9 @@ actions:
     async fn adopted_deployment_gets_the_configured_image(engine: Engine) {
         let (shop, _, _) = with_web(engine).await;
         let mine = shop.world.deploy(None, Some("test/old:1"), 1, 0).await;
-        let other = shop.create_with("web@1", json!({}), |wish| {
-            wish.name = "other".into();
-            wish.adopt.insert("web".into(), mine.to_string());
+        let other = shop.create_with("web@1", json!({}), |request| {
+            request.name = "other".into();
+            request.adopt.insert("web".into(), mine.to_string());
         }).await;
         shop.until(other, Status::Deployed).await;
         let link = shop.resource(other, "web").await.link.unwrap().id;

@@ -39,7 +39,7 @@ on_both_engines! {
     async fn ttl_fires_once(engine: Engine) {
         let shop = Shop::start(engine, &[SHOP]).await;
         let end = shop.world.db.now() + Duration::from_hours(1);
-        let id = shop.create_with("shop@1.0.0", json!({}), |wish| wish.destroy_at = Some(end)).await;
+        let id = shop.create_with("shop@1.0.0", json!({}), |request| request.destroy_at = Some(end)).await;
         shop.until(id, Status::Deployed).await;
         shop.world.fleet.executor.state().refuses.insert("beside".into());
         shop.clock.advance(Duration::from_hours(2));
@@ -182,7 +182,7 @@ on_both_engines! {
              - {{name: {name}, executor: consul-kv, with: {{prefix: '{name}/', values: {{size: '{{{{ size }}}}'}}}}}}\n"
         );
         let shop = Shop::start(engine, &[&one("aa", 1), &one("bb", 2)]).await;
-        let id = shop.create_with("bb@1", json!({}), |wish| wish.templates.push("aa@1".into())).await;
+        let id = shop.create_with("bb@1", json!({}), |request| request.templates.push("aa@1".into())).await;
         shop.until(id, Status::Deployed).await;
         for name in ["aa", "bb"] {
             assert_eq!(shop.resource(id, name).await.applied.unwrap()["values"]["size"], 2, "{name}");

@@ -156,7 +156,7 @@ on_both_engines! {
 
     async fn ambiguous_name_lists_the_ids(engine: Engine) {
         let setting = Setting::new(engine).await;
-        let other = setting.shop.create_with("shop@1.0.0", json!({}), |wish| wish.name = "other".into()).await;
+        let other = setting.shop.create_with("shop@1.0.0", json!({}), |request| request.name = "other".into()).await;
         let mut read = setting.shop.world.db.read().await.unwrap();
         let several = find(&mut read, setting.scope, &named(Kind::Resource, "base")).await.unwrap_err();
         let ids = [setting.environment, other];

@@ -85,8 +85,8 @@ on_both_engines! {
         world.until(middle, Status::Running).await;
         let high = world.deploy(Some(&on), IMAGE, 2, 10).await;
         world.until(high, Status::Running).await;
-        let yielded = world.get(low).await.unwrap();
-        assert_eq!((yielded.status, yielded.placed_on), (Status::Preempted, None));
+        let preempted = world.get(low).await.unwrap();
+        assert_eq!((preempted.status, preempted.placed_on), (Status::Preempted, None));
         assert_eq!(world.get(middle).await.unwrap().status, Status::Running);
         world.delete(high).await;
         world.until(low, Status::Running).await;

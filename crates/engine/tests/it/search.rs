@@ -59,10 +59,10 @@ on_both_engines! {
         assert_eq!(search.names("acme", owner).await, ["organization/acme", "user/acme"]);
         assert_eq!(search.names(&before.to_string(), owner).await, ["environment/mine"]);
         let late = shop
-            .create_with("shop@1.0.0", json!({"size": 1}), |wish| {
-                wish.name = "late".into();
-                wish.description = "The warehouse of everything".into();
-                wish.tags = [("team".to_owned(), "shipping".to_owned())].into();
+            .create_with("shop@1.0.0", json!({"size": 1}), |request| {
+                request.name = "late".into();
+                request.description = "The warehouse of everything".into();
+                request.tags = [("team".to_owned(), "shipping".to_owned())].into();
             })
             .await;
         for text in ["late", "warehouse", "wrehouse", "team=shipping", &late.to_string()] {

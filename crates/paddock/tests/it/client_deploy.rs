@@ -115,9 +115,9 @@ fn dry_run_shows_placement_without_changes() {
     ann.run("deploy nginx:1 --cluster duo --cpu 64 --dry-run")
         .succeeds()
         .prints(&["unschedulable", "even if empty"]);
-    let forecast = ann.json("deploy nginx:1 --cluster duo --cpu 1 --replicas 2 --dry-run");
-    assert_eq!(forecast["dry_run"], true);
-    assert_eq!(forecast["replicas"].as_array().unwrap().len(), 2);
+    let dry_run = ann.json("deploy nginx:1 --cluster duo --cpu 1 --replicas 2 --dry-run");
+    assert_eq!(dry_run["dry_run"], true);
+    assert_eq!(dry_run["replicas"].as_array().unwrap().len(), 2);
 
     ann.run("deploy nginx:1 --dry-run --wait").fails(2, &["cannot be used with"]);
     assert_eq!(ann.json("events"), before, "no events");

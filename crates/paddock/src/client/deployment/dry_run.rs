@@ -20,18 +20,18 @@ pub(super) async fn print(
     if printer.is_json() {
         return printer.text(&response.body);
     }
-    let forecast: DryRun = api.read(response)?;
-    let clusters = forecast.replicas.iter().flat_map(clusters);
-    let deployments = forecast.replicas.iter().flat_map(deployments);
+    let dry_run: DryRun = api.read(response)?;
+    let clusters = dry_run.replicas.iter().flat_map(clusters);
+    let deployments = dry_run.replicas.iter().flat_map(deployments);
     let names = Names::look_up(api, clusters, deployments).await;
-    printer.text(&table(&forecast, &names))?;
+    printer.text(&table(&dry_run, &names))?;
     printer.note("dry run: no changes made");
     Ok(())
 }
 
-fn table(forecast: &DryRun, names: &Names) -> String {
+fn table(dry_run: &DryRun, names: &Names) -> String {
     let header = ["REPLICA", "OUTCOME", "CLUSTER", "NODE", "VICTIMS", "WHY"];
-    let rows = forecast.replicas.iter();
+    let rows = dry_run.replicas.iter();
     rows.fold(Table::new(&header), |table, replica| table.row(row(replica, names))).render()
 }
 
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn table_has_one_row_per_replica() {
         let (c, d) = (sample::id("c"), sample::id("d"));
-        let forecast: DryRun = serde_json::from_value(json!({
+        let dry_run: DryRun = serde_json::from_value(json!({
             "dry_run": true, "at": "2026-01-02T03:04:05Z", "replicas": [
                 {"number": 0, "outcome": "start", "cluster_id": c, "node": "a", "victims": [],
                  "other_victims": 0, "waits": []},
@@ -89,6 +89,6 @@ REPLICA  OUTCOME  CLUSTER  NODE  VICTIMS                                     WHY
 1        preempt  prod     b     batch/2, 1 replica of another organization  -
 2        wait     -        -     -                                           pending, insufficient free capacity; position in the queue: 1
 ";
-        assert_eq!(table(&forecast, &Names::from([("c", "prod"), ("d", "batch")])), want);
+        assert_eq!(table(&dry_run, &Names::from([("c", "prod"), ("d", "batch")])), want);
     }
 }
