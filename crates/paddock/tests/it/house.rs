@@ -1,5 +1,5 @@
-//! The rules of the house, which the compiler alone does not keep: who may know what, what is
-//! banned, how files begin and how long they are.
+//! Repository rules that the compiler does not check: dependencies between crates, banned functions
+//! and terms, form and length of files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,18 +9,18 @@ use std::process::Command;
 use serde_json::Value as Json;
 use toml::Table;
 
-/// The most lines of a file.
+/// Maximum number of lines of a file.
 const MAX_LINES: usize = 600;
 
 const HTTP: &[&str] =
     &["axum", "axum-core", "hyper", "hyper-util", "reqwest", "tower-http", "utoipa-axum"];
 const SQL: &[&str] = &["rusqlite", "tokio-postgres", "deadpool-postgres", "sqlx", "libsqlite3-sys"];
-/// What a pure crate does without: a runtime, the clock, randomness, I/O.
-const WORLD: &[&str] =
+/// Packages with side effects, which pure crates must not use: async runtime, clock, randomness, I/O.
+const SIDE_EFFECTS: &[&str] =
     &["tokio", "futures-util", "getrandom", "rand", "chrono", "tracing", "tempfile", "deadpool"];
 /// Clients of external systems, each behind `port` in `adapters`, or a runtime of the
 /// agent, or in the embedded runtime itself.
-const FOREIGN: &[&str] = &[
+const EXTERNAL_CLIENTS: &[&str] = &[
     "aws-sdk-route53",
     "bollard",
     "domain",
@@ -34,68 +34,93 @@ const FOREIGN: &[&str] = &[
     "vaultrs",
 ];
 
-/// What a crate may know: ARCHITECTURE.md's code map, checked over transitive dependencies.
-struct Room {
+/// Dependencies of a crate: the code map of ARCHITECTURE.md, checked for transitive dependencies.
+struct CrateRule {
     name: &'static str,
-    /// The crates of the workspace that it may depend on, however indirectly.
-    knows: &'static [&'static str],
-    /// Packages that it must not depend on, however indirectly …
-    never: &'static [&'static [&'static str]],
-    /// … except through these crates, whose purpose is to hide them.
-    behind: &'static [&'static str],
+    /// Workspace crates that it may depend on, directly or indirectly.
+    may_use: &'static [&'static str],
+    /// Packages that it must not depend on, directly or indirectly,
+    forbidden: &'static [&'static [&'static str]],
+    /// except through these crates, which encapsulate them.
+    except_through: &'static [&'static str],
 }
 
-const HOUSE: &[Room] = &[
-    Room { name: "model", knows: &[], never: &[WORLD, HTTP, SQL, FOREIGN], behind: &[] },
-    Room { name: "base", knows: &["model"], never: &[HTTP, SQL, FOREIGN], behind: &[] },
-    Room { name: "port", knows: &["model"], never: &[HTTP, SQL, FOREIGN, &["tokio"]], behind: &[] },
+const RULES: &[CrateRule] = &[
+    CrateRule {
+        name: "model",
+        may_use: &[],
+        forbidden: &[SIDE_EFFECTS, HTTP, SQL, EXTERNAL_CLIENTS],
+        except_through: &[],
+    },
+    CrateRule {
+        name: "base",
+        may_use: &["model"],
+        forbidden: &[HTTP, SQL, EXTERNAL_CLIENTS],
+        except_through: &[],
+    },
+    CrateRule {
+        name: "port",
+        may_use: &["model"],
+        forbidden: &[HTTP, SQL, EXTERNAL_CLIENTS, &["tokio"]],
+        except_through: &[],
+    },
     // The schemas of utoipa are its own; axum must not come with them.
-    Room { name: "wire", knows: &["model"], never: &[WORLD, HTTP, SQL, FOREIGN], behind: &[] },
-    Room { name: "store", knows: &["base", "model"], never: &[HTTP, FOREIGN], behind: &[] },
-    Room {
+    CrateRule {
+        name: "wire",
+        may_use: &["model"],
+        forbidden: &[SIDE_EFFECTS, HTTP, SQL, EXTERNAL_CLIENTS],
+        except_through: &[],
+    },
+    CrateRule {
+        name: "store",
+        may_use: &["base", "model"],
+        forbidden: &[HTTP, EXTERNAL_CLIENTS],
+        except_through: &[],
+    },
+    CrateRule {
         name: "engine",
-        knows: &["base", "model", "port", "store"],
-        never: &[HTTP, SQL, FOREIGN],
-        behind: &["store"],
+        may_use: &["base", "model", "port", "store"],
+        forbidden: &[HTTP, SQL, EXTERNAL_CLIENTS],
+        except_through: &["store"],
     },
-    Room {
+    CrateRule {
         name: "adapters",
-        knows: &["base", "model", "port"],
-        never: &[SQL, &["axum"]],
-        behind: &[],
+        may_use: &["base", "model", "port"],
+        forbidden: &[SQL, &["axum"]],
+        except_through: &[],
     },
-    Room {
+    CrateRule {
         name: "runtime",
-        knows: &["base", "model"],
-        never: &[SQL, &["axum", "bollard", "k8s-openapi", "kube"]],
-        behind: &[],
+        may_use: &["base", "model"],
+        forbidden: &[SQL, &["axum", "bollard", "k8s-openapi", "kube"]],
+        except_through: &[],
     },
-    Room {
+    CrateRule {
         name: "agent",
-        knows: &["base", "model", "runtime"],
-        never: &[SQL, &["axum"]],
-        behind: &[],
+        may_use: &["base", "model", "runtime"],
+        forbidden: &[SQL, &["axum"]],
+        except_through: &[],
     },
-    Room {
+    CrateRule {
         name: "api",
-        knows: &["base", "console", "engine", "model", "port", "store", "wire"],
-        never: &[SQL, FOREIGN],
-        behind: &["store"],
+        may_use: &["base", "console", "engine", "model", "port", "store", "wire"],
+        forbidden: &[SQL, EXTERNAL_CLIENTS],
+        except_through: &["store"],
     },
-    Room {
+    CrateRule {
         name: "server",
-        knows: &[
+        may_use: &[
             "agent", "api", "base", "console", "engine", "model", "port", "runtime", "store",
             "wire",
         ],
-        never: &[SQL],
-        behind: &["store"],
+        forbidden: &[SQL],
+        except_through: &["store"],
     },
-    Room {
+    CrateRule {
         name: "console",
-        knows: &[],
-        never: &[WORLD, HTTP, SQL, FOREIGN, &["serde"]],
-        behind: &[],
+        may_use: &[],
+        forbidden: &[SIDE_EFFECTS, HTTP, SQL, EXTERNAL_CLIENTS, &["serde"]],
+        except_through: &[],
     },
 ];
 
@@ -109,7 +134,7 @@ fn read(path: &str) -> Table {
     text.parse().unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The files that git keeps, or would keep if they were added.
+/// Files that git tracks, and untracked files that it does not ignore.
 pub(crate) fn files() -> Vec<String> {
     let mut git = Command::new("git");
     git.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
@@ -158,7 +183,7 @@ impl Graph {
 
     /// Everything that a crate of the workspace is built from, with one path to each; crates in
     /// `behind` are reached and not entered.
-    fn closure(&self, name: &str, behind: &[&str]) -> BTreeMap<String, String> {
+    fn closure(&self, name: &str, except_through: &[&str]) -> BTreeMap<String, String> {
         let start = package(name);
         let mut paths = BTreeMap::from([(start.clone(), name.to_owned())]);
         let mut open = vec![start];
@@ -184,16 +209,16 @@ fn package(name: &str) -> String {
 }
 
 #[test]
-fn no_crate_knows_what_it_must_not_know() {
+fn crates_respect_their_dependency_rules() {
     let graph = Graph::read();
-    for room in HOUSE {
-        for (dependency, path) in graph.closure(room.name, &[]) {
+    for rule in RULES {
+        for (dependency, path) in graph.closure(rule.name, &[]) {
             let Some(ours) = dependency.strip_prefix("paddock-") else { continue };
-            assert!(room.knows.contains(&ours), "{} must not know {ours}: {path}", room.name);
+            assert!(rule.may_use.contains(&ours), "{} must not depend on {ours}: {path}", rule.name);
         }
-        for (dependency, path) in graph.closure(room.name, room.behind) {
-            let is_banned = room.never.iter().any(|list| list.contains(&dependency.as_str()));
-            assert!(!is_banned, "{} must not know {dependency}: {path}", room.name);
+        for (dependency, path) in graph.closure(rule.name, rule.except_through) {
+            let is_banned = rule.forbidden.iter().any(|list| list.contains(&dependency.as_str()));
+            assert!(!is_banned, "{} must not depend on {dependency}: {path}", rule.name);
         }
     }
     assert!(graph.closure("console", &[]).is_empty());
@@ -202,15 +227,15 @@ fn no_crate_knows_what_it_must_not_know() {
 }
 
 #[test]
-fn every_crate_has_its_place_in_the_table_and_the_lints_of_the_house() {
+fn every_crate_has_a_rule_and_the_workspace_lints() {
     let folders = fs::read_dir(root().join("crates")).unwrap();
     let mut names: Vec<_> =
         folders.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
-    let known = HOUSE.iter().map(|room| room.name).chain(["paddock", "testing"]);
+    let known = RULES.iter().map(|rule| rule.name).chain(["paddock", "testing"]);
     let mut known: Vec<_> = known.collect();
     known.sort_unstable();
-    assert_eq!(names, known, "a new crate needs its room in HOUSE");
+    assert_eq!(names, known, "a new crate needs a rule in RULES");
     for name in names.iter().filter(|name| *name != "runtime") {
         let manifest = read(&format!("crates/{name}/Cargo.toml"));
         assert_eq!(manifest["lints"]["workspace"].as_bool(), Some(true), "{name}");
@@ -218,11 +243,11 @@ fn every_crate_has_its_place_in_the_table_and_the_lints_of_the_house() {
 }
 
 #[test]
-fn the_runtime_differs_only_in_that_one_file_may_allow_unsafe_code() {
-    let mut house = read("Cargo.toml")["workspace"]["lints"].clone();
-    house["rust"]["unsafe_code"] = "deny".into();
-    assert_eq!(read("crates/runtime/Cargo.toml")["lints"], house);
-    // Put together here, so that this file is none of those.
+fn only_one_file_of_the_runtime_allows_unsafe_code() {
+    let mut lints = read("Cargo.toml")["workspace"]["lints"].clone();
+    lints["rust"]["unsafe_code"] = "deny".into();
+    assert_eq!(read("crates/runtime/Cargo.toml")["lints"], lints);
+    // Concatenated, so that this file does not match.
     let exemption = ["allow(unsafe", "_code"].concat();
     let allows = |file: &&String| {
         is_source(file) && fs::read_to_string(root().join(file)).unwrap().contains(&exemption)
@@ -240,7 +265,7 @@ fn no_tracked_file_is_empty() {
 }
 
 #[test]
-fn the_clock_randomness_and_bare_tasks_are_banned_with_a_reason() {
+fn clock_randomness_and_bare_tasks_are_banned_with_a_reason() {
     let clippy = read("clippy.toml");
     let banned = clippy["disallowed-methods"].as_array().unwrap();
     for path in [
@@ -262,7 +287,7 @@ fn the_clock_randomness_and_bare_tasks_are_banned_with_a_reason() {
 
 #[test]
 fn only_base_and_benchmarks_are_exempt_from_the_bans() {
-    // Put together here, so that this file is none of those.
+    // Concatenated, so that this file does not match.
     let exemption = ["disallowed", "_methods"].concat();
     for name in files().iter().filter(|name| is_source(name)) {
         let is_exempt = fs::read_to_string(root().join(name)).unwrap().contains(&exemption);
@@ -272,7 +297,7 @@ fn only_base_and_benchmarks_are_exempt_from_the_bans() {
 }
 
 #[test]
-fn every_source_file_says_what_it_is() {
+fn every_source_file_has_a_module_doc() {
     for name in files().iter().filter(|name| is_source(name)) {
         let text = fs::read_to_string(root().join(name)).unwrap();
         assert!(text.starts_with("//! "), "{name} does not begin with //!");
@@ -283,8 +308,8 @@ fn every_source_file_says_what_it_is() {
 }
 
 #[test]
-fn no_file_knows_the_machine_that_it_was_written_on() {
-    // Put together here, so that this file is none of those.
+fn no_file_contains_a_path_of_a_developer_machine() {
+    // Concatenated, so that this file does not match.
     let homes = [["/ro", "ot/"], ["/wo", "rk/"]].map(|parts| parts.concat());
     for name in files() {
         let bytes = fs::read(root().join(&name)).unwrap();
@@ -295,7 +320,7 @@ fn no_file_knows_the_machine_that_it_was_written_on() {
     }
 }
 
-/// Where a kind may be named: the catalog's own files, words that others' APIs and files have, examples.
+/// Files that may name a kind: the catalog, names of external APIs and file formats, examples.
 const MAY_NAME_KINDS: &[&str] = &[
     "crates/api/src/fleet/",
     "crates/model/src/kind/catalog.rs",
@@ -304,7 +329,7 @@ const MAY_NAME_KINDS: &[&str] = &[
 ];
 
 #[test]
-fn kinds_are_data_the_code_names_none() {
+fn code_names_no_service_kind() {
     for name in files().iter().filter(|name| is_code(name)) {
         let text = fs::read_to_string(root().join(name)).unwrap();
         // Unit tests come last in a file.
@@ -317,9 +342,9 @@ fn kinds_are_data_the_code_names_none() {
     }
 }
 
-/// What commands and flags are called is the binary's business: `paddock::client::hint` adds them.
+/// Names of commands and flags belong to the binary: `paddock::client::hint` adds them.
 #[test]
-fn the_core_names_no_command_and_no_flag() {
+fn core_names_no_command_and_no_flag() {
     let inner = ["crates/model/src/", "crates/store/src/", "crates/engine/src/"];
     let is_core = |name: &&String| is_code(name) && inner.iter().any(|part| name.starts_with(part));
     for name in files().iter().filter(is_core) {
@@ -416,7 +441,7 @@ const BANNED: &[&str] = &[
 ];
 
 /// Files in which a banned phrase is data or has its usual meaning.
-const MAY_SAY: &[(&str, &[&str])] = &[
+const ALLOWED_PHRASES: &[(&str, &[&str])] = &[
     (
         "CONTRIBUTING.md",
         &["foreign system*", "mend", "take* away", "what is there", "what is wanted"],
@@ -436,7 +461,8 @@ fn texts_use_established_terms() {
     for name in files().iter().filter(is_text) {
         let text = fs::read_to_string(root().join(name)).unwrap();
         let words = words(&text);
-        let allowed = MAY_SAY.iter().find(|(file, _)| file == name).map_or(&[][..], |(_, all)| all);
+        let allowed =
+            ALLOWED_PHRASES.iter().find(|(file, _)| file == name).map_or(&[][..], |(_, all)| all);
         for phrase in BANNED.iter().filter(|phrase| !allowed.contains(phrase)) {
             found.extend(lines_with(&words, phrase).map(|line| format!("{name}:{line}: {phrase}")));
         }

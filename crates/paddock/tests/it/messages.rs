@@ -25,7 +25,7 @@ const SKIPPED: &[&str] = &[
 ];
 const LOGS: &[&str] = &["debug!", "error!", "info!", "trace!", "warn!"];
 /// Parts of statements and of markup.
-const FOREIGN: &[&str] = &[
+const EXTERNAL_TEXTS: &[&str] = &[
     " = ?",
     " > ?",
     " >= ?",
@@ -116,7 +116,7 @@ fn is_message(literal: &str) -> bool {
     let words = || literal.split(|c: char| c.is_whitespace() || ",.:;".contains(c));
     literal.trim().contains(char::is_whitespace)
         && words().any(is_word)
-        && !FOREIGN.iter().any(|part| literal.contains(part))
+        && !EXTERNAL_TEXTS.iter().any(|part| literal.contains(part))
 }
 
 /// The string literals of a file, each with the enclosing calls from the outside to the inside.
