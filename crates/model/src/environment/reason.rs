@@ -7,13 +7,21 @@ use crate::resource;
 reason! {
     /// Why an environment has its status.
     enum {
-        /// Resources are being created, updated or destroyed.
+        /// Resources are being created or updated.
         #[error("{done} of {} done, {running} running.", count(*resources, "resource"))]
         Progressing {
             /// The number of finished resources.
             done: u64,
             /// The number of all resources.
             resources: u64,
+            /// The number of running steps.
+            running: u64,
+        },
+        /// The environment is being destroyed.
+        #[error("{} left, {running} running.", count(*left, "resource"))]
+        DestructionProgressing {
+            /// The number of resources that still exist.
+            left: u64,
             /// The number of running steps.
             running: u64,
         },

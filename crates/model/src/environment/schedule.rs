@@ -46,10 +46,13 @@ pub fn schedule(environment: &Environment, resources: &[Resource], limit: usize)
     if running == 0 && schedule.start.is_empty() {
         schedule.outcome = Some(scheduler.outcome());
     }
-    schedule.reason = Reason::Progressing {
-        done: resources.iter().filter(|one| scheduler.is_settled(one)).count() as u64,
-        resources: resources.len() as u64,
-        running: (running + schedule.start.len()) as u64,
+    let done = resources.iter().filter(|one| scheduler.is_settled(one)).count() as u64;
+    let running = (running + schedule.start.len()) as u64;
+    let resources = resources.len() as u64;
+    schedule.reason = match scheduler.is_destroying() {
+        // Destroyed resources are deleted: their number is not known here.
+        true => Reason::DestructionProgressing { left: resources - done, running },
+        false => Reason::Progressing { done, resources, running },
     };
     schedule
 }

@@ -223,6 +223,7 @@ fn environment_reasons() -> Vec<environment::Reason> {
     vec![
         AsExpected,
         Progressing { done: 1, resources: 3, running: 1 },
+        DestructionProgressing { left: 2, running: 1 },
         HealthChecksRunning,
         HealthCheckFailed { of: "web".into(), message: "http://a returned HTTP status 503".into() },
         ResourceFailed { resource: "web".into(), reason: boxed(failed), others: 2 },

@@ -182,13 +182,13 @@ impl Graph {
     }
 
     /// Everything that a crate of the workspace is built from, with one path to each; crates in
-    /// `behind` are reached and not entered.
+    /// `except_through` are reached and not entered.
     fn closure(&self, name: &str, except_through: &[&str]) -> BTreeMap<String, String> {
         let start = package(name);
         let mut paths = BTreeMap::from([(start.clone(), name.to_owned())]);
         let mut open = vec![start];
         while let Some(next) = open.pop() {
-            if behind.iter().any(|hidden| package(hidden) == next) {
+            if except_through.iter().any(|hidden| package(hidden) == next) {
                 continue;
             }
             for dependency in &self.edges[&next] {
@@ -214,7 +214,11 @@ fn crates_respect_their_dependency_rules() {
     for rule in RULES {
         for (dependency, path) in graph.closure(rule.name, &[]) {
             let Some(ours) = dependency.strip_prefix("paddock-") else { continue };
-            assert!(rule.may_use.contains(&ours), "{} must not depend on {ours}: {path}", rule.name);
+            assert!(
+                rule.may_use.contains(&ours),
+                "{} must not depend on {ours}: {path}",
+                rule.name
+            );
         }
         for (dependency, path) in graph.closure(rule.name, rule.except_through) {
             let is_banned = rule.forbidden.iter().any(|list| list.contains(&dependency.as_str()));

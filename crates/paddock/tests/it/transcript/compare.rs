@@ -22,7 +22,8 @@ static VOLATILE: LazyLock<Regex> = LazyLock::new(|| {
     .unwrap()
 });
 static PROGRESS: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"^(cluster|deployment|environment|kafka|dinosaur|page|worker|board) \S+: ").unwrap()
+    Regex::new(r"^(cluster|deployment|environment|instance|kafka|dinosaur|page|worker|board) \S+: ")
+        .unwrap()
 });
 const OMITTED: &str = "…";
 /// The default address, which the documentation shows.

@@ -77,7 +77,8 @@ impl Shell {
         }
         let code = self.execute(command, "output", "$?").parse().unwrap();
         let output = fs::read_to_string(self.file("output")).unwrap();
-        (code, output.lines().map(str::trim_end).map(String::from).collect())
+        let output = output.lines().filter(|line| !is_notice(line));
+        (code, output.map(str::trim_end).map(String::from).collect())
     }
 
     /// Starts external systems, and names them in the environment of the next server.
@@ -154,10 +155,15 @@ impl Drop for Shell {
     }
 }
 
+/// Whether bash wrote a line about a background job that was killed.
+fn is_notice(line: &str) -> bool {
+    line.starts_with("bash: line ") && line.contains("Killed")
+}
+
 /// Whether a command runs a server, which does not end.
 fn is_server(command: &str) -> bool {
-    let is_assignment = |word: &&str| word.contains('=') || *word == "sudo";
-    let words: Vec<&str> = command.split_whitespace().skip_while(is_assignment).collect();
+    let is_before = |word: &&str| word.contains('=') || *word == "sudo" || word.starts_with('-');
+    let words: Vec<&str> = command.split_whitespace().skip_while(is_before).collect();
     words.starts_with(&["paddock", "server"])
 }
 
