@@ -12,7 +12,8 @@ use regex::Regex;
 /// Values that differ between runs.
 static VOLATILE: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(concat!(
-        r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", // time
+        r"\b[\d.]+Mi +sha256:[0-9a-f]{64}\b",        // image
+        r"|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", // time
         r"|\b\d\d:\d\d UTC",
         r"|127\.0\.0\.1:\d+", // endpoint
         r"|\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b",
