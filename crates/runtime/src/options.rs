@@ -5,17 +5,18 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::credentials::Credentials;
+use crate::network::cidr::Cidr;
 
-/// Network mode of containers.
+/// Program that isolates containers from the host and from private networks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Network {
-    /// A network namespace per container if the host permits it, else the host network.
+pub enum Firewall {
+    /// The first that works: `nft`, then `iptables`.
     #[default]
     Auto,
-    /// A network namespace per container, joined by a bridge of this installation.
-    Own,
-    /// The host network. No isolation; two containers can't listen on the same port.
-    Host,
+    /// `nft`.
+    Nft,
+    /// `iptables`.
+    Iptables,
 }
 
 /// Configuration of the runtime.
@@ -49,10 +50,12 @@ pub struct Options {
     pub log_files: u32,
     /// Maximum number of processes and threads of a container.
     pub max_pids: i64,
-    /// Network mode of containers.
-    pub network: Network,
-    /// Whether containers have egress to other hosts. Needs `nft` or `iptables`.
+    /// Program that isolates containers. Without a working one, no container starts.
+    pub firewall: Firewall,
+    /// Whether containers may open connections to public addresses and to the host's DNS servers.
     pub egress: bool,
+    /// Private networks that containers may reach, with egress.
+    pub egress_allow: Vec<Cidr>,
 }
 
 impl Options {
@@ -74,8 +77,9 @@ impl Options {
             max_log_bytes: 10 << 20,
             log_files: 4,
             max_pids: 1024,
-            network: Network::Auto,
+            firewall: Firewall::Auto,
             egress: true,
+            egress_allow: Vec::new(),
         }
     }
 }

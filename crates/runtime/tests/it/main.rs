@@ -4,9 +4,11 @@
 mod attacks;
 mod bad_images;
 mod forwarder;
+mod isolation;
 mod lab;
 mod limits;
 mod loading;
+mod namespace;
 mod packing;
 mod registry;
 mod running;
