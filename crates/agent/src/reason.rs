@@ -20,6 +20,7 @@ pub(crate) fn not_started(error: Error, image: &str) -> Reason {
         }
         Error::RegistryUnavailable(message) => pull(Pull::Unreachable, message),
         Error::RegistryTimedOut(message) => pull(Pull::TimedOut, message),
+        Error::RegistryRefused(message) => pull(Pull::Other, message),
         Error::BadImage(message) => pull(Pull::Corrupt, message),
         Error::ImageTooLarge(message) => pull(Pull::TooLarge, message),
         Error::WrongPlatform(message) => pull(Pull::NoMatchingPlatform, message),

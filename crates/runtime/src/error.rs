@@ -92,6 +92,10 @@ pub enum Error {
     /// The registry does not answer in time. Retry later; a retry resumes the pull.
     #[error("Image pull failed: {0}.")]
     RegistryTimedOut(String),
+    /// The registry refers to a host that is not allowed. Allow it in
+    /// [`Registries::realms`](crate::Registries).
+    #[error("Image pull failed: {0}.")]
+    RegistryRefused(String),
     /// The image is corrupt or malicious. Use another image.
     #[error("Image pull failed: {0}.")]
     BadImage(String),

@@ -48,7 +48,7 @@ pub use builtin::{BUILTIN_IMAGE, builtin_archive, builtin_image};
 pub use child::child_main;
 pub use condition::Condition;
 pub use container::{Container, check_ram};
-pub use credentials::Credentials;
+pub use credentials::{Credentials, Registries, RegistryHost, RepositoryPattern};
 pub use error::Error;
 pub use gc::Freed;
 pub use image::repack::{Repack, repack};

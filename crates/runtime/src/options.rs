@@ -1,10 +1,9 @@
 //! Configuration of the embedded runtime.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::credentials::Credentials;
+use crate::credentials::Registries;
 use crate::network::cidr::Cidr;
 
 /// Program that isolates containers from the host and from private networks.
@@ -32,8 +31,8 @@ pub struct Options {
     pub max_image_bytes: u64,
     /// Maximum number of files and directories of an image.
     pub max_image_entries: u64,
-    /// Credentials by registry, as written in image references: `registry.local:5000`.
-    pub registries: BTreeMap<String, Credentials>,
+    /// Credentials of registries, and rules for them.
+    pub registries: Registries,
     /// Timeout of a whole pull.
     pub pull_timeout: Duration,
     /// Timeout of a single read from a registry.
@@ -68,7 +67,7 @@ impl Options {
             program: PathBuf::from("/proc/self/exe"),
             max_image_bytes: 8 << 30,
             max_image_entries: 1_000_000,
-            registries: BTreeMap::new(),
+            registries: Registries::default(),
             pull_timeout: Duration::from_mins(15),
             read_timeout: Duration::from_secs(30),
             stop_grace: Duration::from_secs(10),

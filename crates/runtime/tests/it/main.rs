@@ -4,6 +4,7 @@
 mod attacks;
 mod bad_images;
 mod forwarder;
+mod hostile_registry;
 mod isolation;
 mod lab;
 mod limits;
