@@ -62,7 +62,7 @@ fn connect_other_machine() {
         }
         ip(&format!("route add default via {HOST}"));
         answer();
-        std::thread::spawn(|| answer_dns(&UdpSocket::bind(("0.0.0.0", 53)).unwrap()));
+        std::thread::spawn(|| answer_dns(&UdpSocket::bind((PRIVATE[0], 53)).unwrap()));
         ready.send(()).unwrap();
         // The namespace lives as long as its threads: until the end of the test's process.
         loop {

@@ -155,7 +155,7 @@ pub(crate) fn busybox() -> Layer {
     for name in [
         "sh", "httpd", "sleep", "cat", "ls", "dd", "id", "mkdir", "mount", "env", "seq", "grep",
         "mknod", "unshare", "hostname", "tail", "touch", "head", "printf", "yes", "nc", "ip",
-        "sed", "wget", "nslookup",
+        "sed", "nslookup",
     ] {
         layer = layer.symlink(&format!("bin/{name}"), "busybox");
     }
