@@ -20,16 +20,13 @@ pub(crate) fn not_started(error: Error, image: &str) -> Reason {
         }
         Error::RegistryUnavailable(message) => pull(Pull::Unreachable, message),
         Error::RegistryTimedOut(message) => pull(Pull::TimedOut, message),
+        Error::RegistryRefused(message) => pull(Pull::Other, message),
         Error::BadImage(message) => pull(Pull::Corrupt, message),
         Error::ImageTooLarge(message) => pull(Pull::TooLarge, message),
         Error::WrongPlatform(message) => pull(Pull::NoMatchingPlatform, message),
         Error::CommandNotFound { command, .. } => Reason::CommandNotFound { command },
         Error::CommandNotExecutable { command, .. } => Reason::CommandNotExecutable { command },
         Error::PortNotOpened(message) => Reason::PortUnavailable { message },
-        // Without the advice of the error: the reason has its own.
-        Error::PortInUse { port, cause } => Reason::PortUnavailable {
-            message: format!("port {port} is not available on the host network: {cause}"),
-        },
         error => Reason::StartFailed { message: error.to_string() },
     }
 }
@@ -148,13 +145,18 @@ mod tests {
 
     #[test]
     fn failed_start_gives_advice_once() {
-        let port = Error::PortInUse { port: 80, cause: "address already in use".into() };
+        let port = Error::PortNotOpened("address already in use".into());
+        let firewall = Error::NotIsolated("nft not found; iptables-restore not found".into());
         let pull = Error::RegistryUnavailable("registry x is unreachable: refused".into());
         for (error, expected) in [
             (
                 port,
-                "Publishing a port failed: port 80 is not available on the host network: address \
-                 already in use. Free the port or change `ports`.",
+                "Publishing a port failed: address already in use. Free the port or change `ports`.",
+            ),
+            (
+                firewall,
+                "Container start failed: Containers can't be isolated from the host's network: nft \
+                 not found; iptables-restore not found. Install nftables or iptables and retry.",
             ),
             (
                 pull,

@@ -16,7 +16,7 @@ use model::{Quantity, Resources};
 
 use crate::runtime;
 use crate::server::{lock_dir, machine, start_logging};
-use crate::settings::{agent_runtime, log_format};
+use crate::settings::{ContainerArgs, agent_runtime, log_format};
 use connection::{Connection, Token};
 use heartbeat::HeartbeatSender;
 use link::HttpLink;
@@ -40,21 +40,10 @@ pub(crate) struct Args {
     /// Directory for images and containers [default: ./paddock-agent]
     #[arg(long, env = "PADDOCK_AGENT_DATA_DIR", value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// Container runtime: `embedded`, `docker` (or Podman), `auto` (first of these that works),
-    /// `kubernetes` or `simulated` (no containers) [default: auto]
-    #[arg(long, env = "PADDOCK_RUNTIME", value_name = "NAME")]
-    runtime: Option<String>,
+    #[command(flatten)]
+    containers: ContainerArgs,
     #[command(flatten)]
     kubernetes: Kubernetes,
-    /// Registry credentials, in the format of Docker's config.json
-    #[arg(long, env = "PADDOCK_REGISTRY_AUTH_FILE", value_name = "FILE")]
-    registry_auth_file: Option<String>,
-    /// Maximum image size, compressed or uncompressed [default: 8Gi]
-    #[arg(long, env = "PADDOCK_MAX_IMAGE_SIZE", value_name = "SIZE")]
-    max_image_size: Option<String>,
-    /// Allow outbound connections from containers of the embedded runtime [default: true]
-    #[arg(long, env = "PADDOCK_EGRESS", value_name = "BOOL")]
-    egress: Option<String>,
     /// Capacity of the cluster, such as cpu=4,ram=8Gi [default: that of this machine or the nodes]
     #[arg(long, env = "PADDOCK_AGENT_CAPACITY", value_name = "TYPE=QUANTITY,…")]
     capacity: Option<String>,
@@ -114,15 +103,13 @@ pub(crate) async fn run(args: Args, server: Option<String>) -> anyhow::Result<()
     let signal = base::signals::terminated().context("cannot handle SIGTERM and SIGINT")?;
     let token = Token::load(args.token_file)?;
     let connection = Arc::new(Connection::new(server.as_deref(), token)?);
-    let is_kubernetes = args.runtime.as_deref() == Some("kubernetes");
+    let is_kubernetes = args.containers.runtime.as_deref() == Some("kubernetes");
     let capacity = match args.capacity.as_deref() {
         Some(text) => Some(parse_capacity(text)?),
         None => Some(machine::capacity()).filter(|_| !is_kubernetes),
     };
     let dir = args.data_dir.unwrap_or_else(|| "./paddock-agent".into());
-    let (images, size) = (args.registry_auth_file, args.max_image_size);
-    let runtime =
-        agent_runtime(args.runtime, images, size, args.egress, args.kubernetes.into(), &dir)?;
+    let runtime = agent_runtime(args.containers, args.kubernetes.into(), &dir)?;
     let _lock = lock_dir(&dir)?;
     let runtime = runtime::start(runtime).await?;
     let heartbeats = HeartbeatSender::new(connection.clone(), runtime.clone(), capacity);

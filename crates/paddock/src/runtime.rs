@@ -10,7 +10,7 @@ use std::time::Duration;
 use agent::{Runtime, RuntimeChoice, docker};
 use anyhow::Context;
 use base::{Entropy, OsEntropy, task};
-use runtime::Credentials;
+use runtime::{Cidr, Credentials, Registries};
 use serde::Deserialize;
 
 /// Interval of image garbage collection, and how long an image must be unused before it is deleted.
@@ -24,17 +24,25 @@ pub(crate) struct Settings {
     pub(crate) choice: RuntimeChoice,
     /// Directory of images and containers.
     pub(crate) dir: PathBuf,
-    /// Credentials by registry.
-    pub(crate) registries: BTreeMap<String, Credentials>,
+    /// Credentials and rules of registries.
+    pub(crate) registries: Registries,
     /// Maximum image size.
     pub(crate) max_image_bytes: u64,
-    /// Whether containers may open outbound connections.
+    /// Whether containers may open connections to public addresses.
     pub(crate) egress: bool,
+    /// Private networks that containers may reach.
+    pub(crate) egress_allow: Vec<Cidr>,
 }
 
 /// Starts the selected runtime and its image garbage collection.
 pub(crate) async fn start(settings: Settings) -> anyhow::Result<Arc<dyn Runtime>> {
-    let Settings { choice, dir, registries, max_image_bytes, egress } = settings;
+    let Settings { choice, dir, registries, max_image_bytes, egress, egress_allow } = settings;
+    if !registries.credentials.is_empty() && registries.repositories.is_empty() {
+        tracing::warn!(
+            "registry credentials are not used: name the repositories that every organization may pull \
+             with --registry-repositories"
+        );
+    }
     let instance = match choice {
         RuntimeChoice::Simulated(_) | RuntimeChoice::Kubernetes(_) => String::new(),
         _ => instance(&dir)?,
@@ -43,6 +51,7 @@ pub(crate) async fn start(settings: Settings) -> anyhow::Result<Arc<dyn Runtime>
         registries: registries.clone(),
         max_image_bytes,
         egress,
+        egress_allow,
         ..runtime::Options::new(&dir, &instance)
     };
     let archives = dir.join("archives");

@@ -3,6 +3,7 @@
 //! An invalid setting aborts startup with a one-line error that names the setting.
 
 mod args;
+mod containers;
 pub(crate) mod external;
 
 use std::fmt::Display;
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
+use ::runtime::Registries;
 use agent::RuntimeChoice;
 use anyhow::{Context, bail};
 use engine::placement;
@@ -23,6 +25,7 @@ use store::deployment::Limits;
 use crate::runtime;
 
 pub(crate) use args::Args;
+pub(crate) use containers::ContainerArgs;
 
 /// Validated settings.
 #[derive(Debug)]
@@ -170,14 +173,25 @@ impl Args {
     fn runtime(&self, data_dir: &Path) -> anyhow::Result<runtime::Settings> {
         // Absolute: child processes of the runtime have another working directory.
         let dir = std::path::absolute(data_dir.join("runtime")).context("--data-dir")?;
-        let registries =
-            self.registry_auth_file.as_deref().map(|path| runtime::registries(path.as_ref()));
         Ok(runtime::Settings {
             choice: self.runtime_choice()?,
             dir,
-            registries: registries.transpose()?.unwrap_or_default(),
+            registries: self.registries()?,
             max_image_bytes: self.max_image_size()?,
             egress: boolean("--egress", self.egress.as_deref(), true)?,
+            egress_allow: list("--egress-allow", self.egress_allow.as_deref())?,
+        })
+    }
+
+    fn registries(&self) -> anyhow::Result<Registries> {
+        let credentials =
+            self.registry_auth_file.as_deref().map(|path| runtime::registries(path.as_ref()));
+        let repositories = self.registry_repositories.as_deref();
+        let realms = self.registry_realm.as_deref();
+        Ok(Registries {
+            credentials: credentials.transpose()?.unwrap_or_default(),
+            repositories: list("--registry-repositories", repositories)?,
+            realms: list("--registry-realm", realms)?,
         })
     }
 
@@ -215,17 +229,13 @@ impl Args {
 
 /// Runtime settings of `paddock agent`.
 pub(crate) fn agent_runtime(
-    runtime: Option<String>,
-    registry_auth_file: Option<String>,
-    max_image_size: Option<String>,
-    egress: Option<String>,
+    mut args: ContainerArgs,
     kubernetes: agent::kubernetes::Options,
     data_dir: &Path,
 ) -> anyhow::Result<runtime::Settings> {
-    let is_kubernetes = runtime.as_deref() == Some("kubernetes");
-    let runtime = runtime.filter(|_| !is_kubernetes);
-    let args = Args { runtime, registry_auth_file, max_image_size, egress, ..Args::default() };
-    let settings = args.runtime(data_dir)?;
+    let is_kubernetes = args.runtime.as_deref() == Some("kubernetes");
+    args.runtime = args.runtime.filter(|_| !is_kubernetes);
+    let settings = Args::from(args).runtime(data_dir)?;
     if is_kubernetes {
         return Ok(runtime::Settings { choice: RuntimeChoice::Kubernetes(kubernetes), ..settings });
     }
@@ -265,6 +275,12 @@ fn boolean(name: &str, text: Option<&str>, default: bool) -> anyhow::Result<bool
     }
 }
 
+/// Parses a list of values, separated by commas.
+fn list<T: FromStr<Err = String>>(name: &str, text: Option<&str>) -> anyhow::Result<Vec<T>> {
+    let parts = text.unwrap_or_default().split(',').map(str::trim).filter(|part| !part.is_empty());
+    parts.map(|part| part.parse().map_err(|error| anyhow::anyhow!("{name}: {error}"))).collect()
+}
+
 fn read_file(path: &Path) -> anyhow::Result<Args> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("--config: cannot read {}", path.display()))?;
@@ -296,6 +312,15 @@ mod tests {
             (Args { runtime: Some("magic".into()), ..Args::default() }, "--runtime"),
             (Args { max_image_size: Some("big".into()), ..Args::default() }, "--max-image-size"),
             (Args { egress: Some("some".into()), ..Args::default() }, "--egress"),
+            (Args { egress_allow: Some("here".into()), ..Args::default() }, "--egress-allow"),
+            (
+                Args { registry_repositories: Some("a/*/b".into()), ..Args::default() },
+                "--registry-repositories",
+            ),
+            (
+                Args { registry_realm: Some("https://x".into()), ..Args::default() },
+                "--registry-realm",
+            ),
             (
                 Args { registry_auth_file: Some("/does/not/exist".into()), ..Args::default() },
                 "--registry-auth-file",

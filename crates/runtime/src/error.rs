@@ -92,6 +92,10 @@ pub enum Error {
     /// The registry does not answer in time. Retry later; a retry resumes the pull.
     #[error("Image pull failed: {0}.")]
     RegistryTimedOut(String),
+    /// The registry refers to a host that is not allowed. Allow it in
+    /// [`Registries::realms`](crate::Registries).
+    #[error("Image pull failed: {0}.")]
+    RegistryRefused(String),
     /// The image is corrupt or malicious. Use another image.
     #[error("Image pull failed: {0}.")]
     BadImage(String),
@@ -104,17 +108,6 @@ pub enum Error {
     /// The image's user or working directory does not exist in the image. Use another image.
     #[error("{0}")]
     BadImageConfig(String),
-    /// The port is in use on the host network. Only without a network namespace per container.
-    #[error(
-        "Port {port} is not available on the host network: {cause}. Choose another port or stop the \
-         process that uses it."
-    )]
-    PortInUse {
-        /// The port.
-        port: u16,
-        /// The kernel's message.
-        cause: String,
-    },
     /// The container's ports can't be published. Retry.
     #[error("Publishing ports failed: {0}.")]
     PortNotOpened(String),
@@ -123,6 +116,12 @@ pub enum Error {
         "Network is full: every address of the container subnet is in use. Stop other containers."
     )]
     NetworkFull,
+    /// The network policy of containers can't be applied. Install a program that applies it.
+    #[error(
+        "Containers can't be isolated from the host's network: {0}. Install nftables or iptables and \
+         retry."
+    )]
+    NotIsolated(String),
     /// The disk is full. Free disk space.
     #[error("{context}: no space left on device. Free disk space and retry.")]
     NoSpace {

@@ -48,13 +48,14 @@ pub use builtin::{BUILTIN_IMAGE, builtin_archive, builtin_image};
 pub use child::child_main;
 pub use condition::Condition;
 pub use container::{Container, check_ram};
-pub use credentials::Credentials;
+pub use credentials::{Credentials, Registries, RegistryHost, RepositoryPattern};
 pub use error::Error;
 pub use gc::Freed;
 pub use image::repack::{Repack, repack};
 pub use image::{Reference, is_local, local_name, reference};
 pub use logs::LogStream;
-pub use options::{Network, Options};
+pub use network::cidr::Cidr;
+pub use options::{Firewall, Options};
 pub use running::ContainerStatus;
 
 /// Maximum number of concurrent image pulls.
@@ -64,7 +65,6 @@ const MAX_FETCHES: usize = 16;
 pub struct Embedded {
     options: Options,
     dirs: Dirs,
-    has_own_network: bool,
     network: tokio::sync::Mutex<network::Network>,
     /// One lock per container, held during an operation on it.
     container_locks: Locks<()>,
@@ -87,28 +87,13 @@ impl Embedded {
         let lock = lock_directory(&dirs)?;
         let capabilities = probe::probe(&options).await?;
         cgroup::check(&options.instance)?;
-        let has_own_network = match (options.network, capabilities.has_own_network) {
-            (Network::Host, _) => false,
-            (Network::Auto, false) => {
-                tracing::warn!(
-                    "containers share the host network: network namespaces are not permitted"
-                );
-                false
-            }
-            (Network::Own, false) => {
-                let why = "Network namespaces are not permitted: CAP_SYS_ADMIN is missing. Inside a \
-                           container, run privileged.";
-                return Err(Error::NotPermitted(why.to_owned()));
-            }
-            (_, true) => true,
-        };
+        let firewall = capabilities.firewalls.choose(options.firewall);
+        let firewall = firewall.map_err(Error::NotIsolated)?;
         let plans = plans(&dirs);
-        let links: Vec<_> = plans.iter().filter_map(|plan| plan.link.clone()).collect();
-        let network =
-            network::Network::open(&options.dir, &options.instance, options.egress, &links);
+        let links = plans.iter().map(|plan| &plan.link);
+        let network = network::Network::open(&options, firewall, links);
         let embedded = Embedded {
             dirs,
-            has_own_network,
             network: tokio::sync::Mutex::new(network),
             container_locks: Locks::default(),
             images: Locks::default(),
@@ -130,7 +115,7 @@ impl Embedded {
                 self.remove(&name).await;
             }
         }
-        if plans.iter().any(|plan| plan.link.is_some())
+        if !plans.is_empty()
             && let Err(error) = self.network.lock().await.ensure_bridge().await
         {
             tracing::error!(%error, "restoring the bridge failed, containers are unreachable");
@@ -148,11 +133,8 @@ impl Embedded {
     /// Publishes the ports of a running container, the same as before if they are free. Returns all
     /// endpoints.
     async fn publish(&self, bundle: &Bundle, mut plan: Plan) -> Result<Vec<String>, Error> {
-        if let Some(link) = &plan.link
-            && !plan.container.ports.is_empty()
-            && running::is_alive(bundle)
-        {
-            let ports = self.ensure_forwarder(bundle, &plan, link).await?;
+        if !plan.container.ports.is_empty() && running::is_alive(bundle) {
+            let ports = self.ensure_forwarder(bundle, &plan, &plan.link).await?;
             if ports != plan.published {
                 if !plan.published.is_empty() {
                     let (container, old) = (&plan.container.name, &plan.published);
@@ -208,6 +190,5 @@ fn plans(dirs: &Dirs) -> Vec<Plan> {
 
 /// Host addresses of a container's published ports.
 fn endpoints(plan: &Plan) -> Vec<String> {
-    let ports = if plan.link.is_some() { &plan.published } else { &plan.container.ports };
-    ports.iter().map(|port| format!("127.0.0.1:{port}")).collect()
+    plan.published.iter().map(|port| format!("127.0.0.1:{port}")).collect()
 }

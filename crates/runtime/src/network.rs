@@ -1,23 +1,31 @@
 //! Container network: a bridge per installation, a veth pair per container.
 //!
-//! Containers reach the host and, with egress, other hosts, but not each other: they may belong to
-//! different tenants. The host reaches them by their addresses; users reach them through port
-//! forwarders on the host's loopback.
+//! Containers reach public addresses, with egress, and nothing else: not the host, no private or
+//! link-local address, and not each other, since they may belong to different tenants. Bridge ports
+//! are isolated, a firewall applies the policy (`policy.rs`), and there is no IPv6. If any of it
+//! can't be set up, no container starts. The host reaches containers by their addresses; users
+//! reach them through port forwarders on the host's loopback.
 
 pub(crate) mod attach;
-mod egress;
+pub(crate) mod cidr;
+pub(crate) mod firewall;
 pub(crate) mod names;
 pub(crate) mod netlink;
+mod policy;
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 use super::dirs::{key, read_json, write_json};
+use super::options::Options;
 use super::plan::Link;
 use crate::Error;
+use cidr::Cidr;
+use firewall::Program;
+use policy::Policy;
 
 /// Subnets are chosen from 10.64.0.0/10; each has some 4,000 addresses.
 const FIRST: u32 = u32::from_be_bytes([10, 64, 0, 0]);
@@ -30,6 +38,11 @@ pub(crate) struct Network {
     file: PathBuf,
     id: String,
     egress: bool,
+    /// Private networks that containers may reach.
+    allowed: Vec<Cidr>,
+    firewall: Program,
+    /// The policy that this process has applied.
+    applied: Option<Policy>,
     /// First address of the subnet.
     base: Option<u32>,
     /// State of the bridge, as far as this process knows.
@@ -52,16 +65,23 @@ struct Saved {
 
 impl Network {
     /// Loads the persisted network. `links` are the attachments of existing containers.
-    pub(crate) fn open(dir: &Path, instance: &str, egress: bool, links: &[Link]) -> Self {
-        let file = dir.join("network.json");
-        let base = read_json(&file).map(|Saved { base }| base);
-        let id = key(instance)[..8].to_owned();
-        let (bridge, allocated) = (Bridge::Unknown, BTreeSet::new());
-        let mut network = Self { file, id, egress, base, bridge, allocated };
-        for link in links {
-            network.allocated.insert(u32::from(link.address) % SIZE);
+    pub(crate) fn open<'a>(
+        options: &Options,
+        firewall: Program,
+        links: impl Iterator<Item = &'a Link>,
+    ) -> Self {
+        let file = options.dir.join("network.json");
+        Self {
+            base: read_json(&file).map(|Saved { base }| base),
+            file,
+            id: key(&options.instance)[..8].to_owned(),
+            egress: options.egress,
+            allowed: options.egress_allow.clone(),
+            firewall,
+            applied: None,
+            bridge: Bridge::Unknown,
+            allocated: links.map(|link| u32::from(link.address) % SIZE).collect(),
         }
-        network
     }
 
     /// Allocates an address for a container, after ensuring the bridge.
@@ -92,11 +112,13 @@ impl Network {
         if !self.allocated.is_empty() || self.bridge == Bridge::Unknown {
             return;
         }
-        egress::disable(&self.id).await;
-        match netlink::remove(&self.bridge_name()).await {
-            Ok(()) => self.bridge = Bridge::Unknown,
-            Err(error) => tracing::warn!(%error, "removing the bridge failed"),
+        if let Err(error) = netlink::remove(&self.bridge_name()).await {
+            tracing::warn!(%error, "removing the bridge failed");
+            return;
         }
+        (self.bridge, self.applied) = (Bridge::Unknown, None);
+        let id = self.id.clone();
+        let _ = tokio::task::spawn_blocking(move || firewall::remove(&id)).await;
     }
 
     /// Creates the bridge unless it exists, for example after a reboot.
@@ -107,16 +129,43 @@ impl Network {
             Some(base) => base,
             None => self.choose_subnet().await.map_err(failed)?,
         };
+        if let Err(error) = self.ensure_policy(base).await {
+            // Running containers must not go on without it.
+            self.bridge = Bridge::Creating;
+            netlink::set_down(&bridge).await.map_err(failed)?;
+            return Err(error);
+        }
         if self.bridge == Bridge::Ready {
             return Ok(base);
         }
         self.bridge = Bridge::Creating;
         netlink::ensure_bridge(&bridge, Ipv4Addr::from(base + 1), PREFIX).await.map_err(failed)?;
-        if self.egress {
-            egress::enable(&self.id, &bridge, Ipv4Addr::from(base), PREFIX).await;
-        }
         self.bridge = Bridge::Ready;
         Ok(base)
+    }
+
+    /// Applies the network policy, unless it is in force.
+    async fn ensure_policy(&mut self, base: u32) -> Result<(), Error> {
+        let policy = Policy {
+            id: self.id.clone(),
+            bridge: self.bridge_name(),
+            subnet: Cidr::new(Ipv4Addr::from(base), PREFIX).expect("the prefix is at most 32"),
+            egress: self.egress,
+            allowed: self.allowed.clone(),
+            resolvers: names::resolvers(),
+        };
+        let (firewall, is_same) = (self.firewall, self.applied.as_ref() == Some(&policy));
+        let wanted = policy.clone();
+        let work = move || {
+            if is_same && firewall.is_in_force(&wanted) {
+                return Ok(());
+            }
+            firewall.apply(&wanted)
+        };
+        let applied = tokio::task::spawn_blocking(work).await;
+        applied.unwrap_or_else(|error| Err(error.to_string())).map_err(Error::NotIsolated)?;
+        self.applied = Some(policy);
+        Ok(())
     }
 
     fn bridge_name(&self) -> String {

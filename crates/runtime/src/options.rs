@@ -1,21 +1,21 @@
 //! Configuration of the embedded runtime.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::credentials::Credentials;
+use crate::credentials::Registries;
+use crate::network::cidr::Cidr;
 
-/// Network mode of containers.
+/// Program that isolates containers from the host and from private networks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Network {
-    /// A network namespace per container if the host permits it, else the host network.
+pub enum Firewall {
+    /// The first that works: `nft`, then `iptables`.
     #[default]
     Auto,
-    /// A network namespace per container, joined by a bridge of this installation.
-    Own,
-    /// The host network. No isolation; two containers can't listen on the same port.
-    Host,
+    /// `nft`.
+    Nft,
+    /// `iptables`.
+    Iptables,
 }
 
 /// Configuration of the runtime.
@@ -31,8 +31,8 @@ pub struct Options {
     pub max_image_bytes: u64,
     /// Maximum number of files and directories of an image.
     pub max_image_entries: u64,
-    /// Credentials by registry, as written in image references: `registry.local:5000`.
-    pub registries: BTreeMap<String, Credentials>,
+    /// Credentials of registries, and rules for them.
+    pub registries: Registries,
     /// Timeout of a whole pull.
     pub pull_timeout: Duration,
     /// Timeout of a single read from a registry.
@@ -49,10 +49,12 @@ pub struct Options {
     pub log_files: u32,
     /// Maximum number of processes and threads of a container.
     pub max_pids: i64,
-    /// Network mode of containers.
-    pub network: Network,
-    /// Whether containers have egress to other hosts. Needs `nft` or `iptables`.
+    /// Program that isolates containers. Without a working one, no container starts.
+    pub firewall: Firewall,
+    /// Whether containers may open connections to public addresses and to the host's DNS servers.
     pub egress: bool,
+    /// Private networks that containers may reach, with egress.
+    pub egress_allow: Vec<Cidr>,
 }
 
 impl Options {
@@ -65,7 +67,7 @@ impl Options {
             program: PathBuf::from("/proc/self/exe"),
             max_image_bytes: 8 << 30,
             max_image_entries: 1_000_000,
-            registries: BTreeMap::new(),
+            registries: Registries::default(),
             pull_timeout: Duration::from_mins(15),
             read_timeout: Duration::from_secs(30),
             stop_grace: Duration::from_secs(10),
@@ -74,8 +76,9 @@ impl Options {
             max_log_bytes: 10 << 20,
             log_files: 4,
             max_pids: 1024,
-            network: Network::Auto,
+            firewall: Firewall::Auto,
             egress: true,
+            egress_allow: Vec::new(),
         }
     }
 }

@@ -20,8 +20,9 @@ pub(crate) struct Plan {
     pub(crate) layers: PathBuf,
     /// The container's cgroup, absolute in each hierarchy.
     pub(crate) cgroup: String,
-    /// Network attachment; none: the host network.
-    pub(crate) link: Option<Link>,
+    /// Network attachment. Containers that an earlier version attached to the host network have
+    /// none: their plan can't be read, and they are removed.
+    pub(crate) link: Link,
     /// Host loopback ports, one for each of the container's: the server's copy of the forwarder's
     /// report, and what a new forwarder tries first. Unused by the shim.
     pub(crate) published: Vec<u16>,

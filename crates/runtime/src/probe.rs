@@ -9,14 +9,15 @@ use serde::{Deserialize, Serialize};
 use super::Error;
 use super::child::Task;
 use super::network::attach;
+use super::network::firewall::Tried;
 use super::options::Options;
 use super::unpack::overlay;
 
 /// What the host supports.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Capabilities {
-    /// Whether network namespaces are permitted.
-    pub(crate) has_own_network: bool,
+    /// Programs that can isolate containers.
+    pub(crate) firewalls: Tried,
 }
 
 /// Runs the checks; the error says what is missing and how to provide it.
@@ -67,7 +68,13 @@ fn run_checks(work: &Path) -> Result<Capabilities, Error> {
             work.parent().unwrap_or(work).display()
         ))
     })?;
-    Ok(Capabilities { has_own_network: attach::new_network_namespace().is_ok() })
+    attach::new_network_namespace().map_err(|error| {
+        Error::NotPermitted(format!(
+            "Network namespaces are not permitted ({error}): CAP_SYS_ADMIN is missing. Inside a \
+             container, run privileged."
+        ))
+    })?;
+    Ok(Capabilities { firewalls: Tried::new() })
 }
 
 fn mount(work: &Path) -> std::io::Result<()> {

@@ -68,9 +68,7 @@ impl Shim {
             .ok_or_else(|| Error::Helper("Plan of the container is missing.".to_owned()))?;
         let state = State { shim: pid(), ..State::default() };
         write_json(&bundle.state(), &state).map_err(|e| failed("Writing the state", e))?;
-        if let Some(link) = &plan.link {
-            attach::attach(link)?;
-        }
+        attach::attach(&plan.link)?;
         let layers: Vec<_> = plan.image.layers.iter().map(|id| plan.layers.join(id)).collect();
         mount_root(&bundle, &layers).map_err(|e| failed("Mounting the rootfs", e))?;
         let log = Log::open(&bundle.logs(), plan.max_log_bytes, plan.log_files)

@@ -3,13 +3,11 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use tokio::net::TcpListener;
-
 use super::child::{NotReady, Task, spawn_until_ready};
 use super::dirs::{read_json, write_json};
 use super::image::fetch::fetch;
 use super::image::{Image, is_local};
-use super::plan::{Bundle, Phase, Plan, State, boot_id};
+use super::plan::{Bundle, Link, Phase, Plan, State, boot_id};
 use super::running::is_alive;
 use super::{Container, Embedded, Error, named_lock};
 
@@ -91,12 +89,8 @@ impl Embedded {
         image: Image,
     ) -> Result<Vec<String>, Error> {
         let failed = |error| Error::io("Preparing the container failed", error);
-        let mut plan = self.plan(container, image);
-        if self.has_own_network {
-            plan.link = Some(self.network.lock().await.allocate().await?);
-        } else {
-            check_ports(&container.ports).await?;
-        }
+        let link = self.network.lock().await.allocate().await?;
+        let plan = self.plan(container, image, link);
         // No await until the plan is written: cleanup finds the link through the plan.
         std::fs::create_dir_all(bundle.path()).map_err(failed)?;
         write_json(&bundle.plan(), &plan).map_err(failed)?;
@@ -104,14 +98,14 @@ impl Embedded {
         self.publish(bundle, plan).await
     }
 
-    fn plan(&self, container: &Container, image: Image) -> Plan {
+    fn plan(&self, container: &Container, image: Image, link: Link) -> Plan {
         let options = &self.options;
         let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         Plan {
             image,
             layers: self.dirs.layers(),
             cgroup: self.cgroup(&container.name),
-            link: None,
+            link,
             published: Vec::new(),
             stop_grace_ms: ms(options.stop_grace),
             restart_first_ms: ms(options.restart_backoff),
@@ -150,14 +144,4 @@ fn find_existing(bundle: &Bundle, container: &Container) -> Option<Plan> {
     let state: State = read_json(&bundle.state())?;
     let is_same = plan.container == *container && plan.boot == boot_id();
     (is_same && (state.phase == Phase::Ended || is_alive(bundle))).then_some(plan)
-}
-
-/// Checks that ports are free on the host network.
-async fn check_ports(ports: &[u16]) -> Result<(), Error> {
-    for port in ports {
-        TcpListener::bind(("0.0.0.0", *port))
-            .await
-            .map_err(|error| Error::PortInUse { port: *port, cause: error.to_string() })?;
-    }
-    Ok(())
 }

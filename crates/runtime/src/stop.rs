@@ -53,8 +53,8 @@ impl Embedded {
         if let Ok(Err(error)) = removed.await {
             tracing::warn!(container = name, %error, "removing files of a container failed");
         }
-        if let Some(link) = plan.and_then(|plan| plan.link) {
-            self.network.lock().await.release(&link).await;
+        if let Some(plan) = plan {
+            self.network.lock().await.release(&plan.link).await;
         }
     }
 

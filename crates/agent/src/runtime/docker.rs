@@ -9,6 +9,7 @@ mod fault;
 mod images;
 mod inspect;
 mod logs;
+mod network;
 mod options;
 mod pull;
 mod socket;
@@ -29,6 +30,7 @@ use model::agent::{Observed, ReplicaId};
 use model::deployment::Spec;
 use model::log::LogsFrom;
 use runtime::LogStream;
+use tokio::sync::RwLock;
 
 use super::{Images, ObservedFuture, Runtime, started};
 use crate::Error;
@@ -68,6 +70,9 @@ pub struct Docker {
     restarts: Mutex<HashMap<ReplicaId, Restarts>>,
     /// One lock per image, held during its pull; the time of the last pull.
     images: Locks<Option<Instant>>,
+    /// Read-locked from the creation of a network to that of its first container; write-locked
+    /// by the removal of a network.
+    networks: RwLock<()>,
     /// Number of loads since the start: each has its own directory.
     loads: AtomicU64,
 }
@@ -84,6 +89,7 @@ impl Docker {
             socket: found.path,
             restarts: Mutex::default(),
             images: Locks::default(),
+            networks: RwLock::default(),
             loads: AtomicU64::new(0),
             options,
         })
@@ -128,6 +134,7 @@ impl Docker {
         // A failed stop does not matter: the removal is forced.
         let _ = self.api.stop_container(&name, Some(options)).await;
         self.remove(&name).await?;
+        self.remove_unused_network(&found.network).await;
         self.restarts().remove(&id);
         Ok(())
     }

@@ -176,7 +176,8 @@ async fn check_credentials(lab: &EngineLab) {
     for (password, works) in [("wrong", false), ("ri?>~~?", true)] {
         let mut options = lab.options.clone();
         let credentials = Credentials { username: "user".into(), password: password.into() };
-        options.registries.insert(lab.fake.address.clone(), credentials);
+        options.registries.credentials.insert(lab.fake.address.clone(), credentials);
+        options.registries.repositories = vec![format!("{}/*", lab.fake.address).parse().unwrap()];
         let runtime = Docker::probe(options).await.unwrap();
         let started = start(&runtime, replica(3), &shell(&name, "true")).await;
         runtime.stop(replica(3)).await.unwrap();

@@ -172,7 +172,7 @@ impl EngineLab {
         self.namespace.run(move || get(&endpoint, "/"))
     }
 
-    /// All containers and anonymous volumes of the engine.
+    /// All containers, anonymous volumes and our networks of the engine.
     pub(crate) async fn leftovers(&self) -> Vec<String> {
         let socket = self.options.socket.as_ref().unwrap().to_str().unwrap();
         let api =
@@ -186,6 +186,10 @@ impl EngineLab {
         let volumes = api.list_volumes(None::<bollard::query_parameters::ListVolumesOptions>).await;
         let volumes = volumes.unwrap().volumes.unwrap_or_default();
         left.extend(volumes.into_iter().map(|volume| volume.name));
+        let networks =
+            api.list_networks(None::<bollard::query_parameters::ListNetworksOptions>).await;
+        let networks = networks.unwrap().into_iter().filter_map(|network| network.name);
+        left.extend(networks.filter(|name| name.starts_with("paddock-")));
         left
     }
 

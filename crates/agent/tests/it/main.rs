@@ -4,6 +4,7 @@
 mod choosing;
 mod contract;
 mod docker;
+mod docker_isolation;
 mod engine;
 mod images;
 mod kubernetes;

@@ -43,10 +43,18 @@ settings! {
     runtime: "PADDOCK_RUNTIME", "NAME";
     /// Registry credentials, in the format of Docker's config.json
     registry_auth_file: "PADDOCK_REGISTRY_AUTH_FILE", "FILE";
+    /// Repositories that every organization may pull with these credentials, such as
+    /// `registry.local:5000/base/*`; for no others they are used
+    registry_repositories: "PADDOCK_REGISTRY_REPOSITORIES", "REPOSITORY,…";
+    /// Other hosts to which registries may refer, for tokens and redirects
+    registry_realm: "PADDOCK_REGISTRY_REALM", "HOST,…";
     /// Maximum image size, compressed or uncompressed [default: 8Gi]
     max_image_size: "PADDOCK_MAX_IMAGE_SIZE", "SIZE";
-    /// Allow outbound connections from containers of the embedded runtime [default: true]
+    /// Allow connections from containers of the embedded runtime to public addresses
+    /// [default: true]
     egress: "PADDOCK_EGRESS", "BOOL";
+    /// Private networks that containers of the embedded runtime may reach
+    egress_allow: "PADDOCK_EGRESS_ALLOW", "CIDR,…";
     /// Password of the user `admin`; prefer the environment variable [default: generated at first
     /// start]
     admin_password: "PADDOCK_ADMIN_PASSWORD", "TEXT";

@@ -6,18 +6,17 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 use oci_client::manifest::{OciDescriptor, OciImageManifest};
-use oci_client::secrets::RegistryAuth;
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt;
 
 use super::registry::{Registry, is_loopback};
 use super::{Image, ImageConfig, chain_ids, platform, reference};
-use crate::Error;
 use crate::child::Task;
 use crate::dirs::{self, Dirs};
 use crate::message;
 use crate::options::Options;
 use crate::unpack;
+use crate::{Credentials, Error};
 
 /// Maximum number of layers: overlay options must fit into a page.
 pub(super) const MAX_LAYERS: usize = 128;
@@ -34,7 +33,9 @@ struct Request {
     max_bytes: u64,
     max_entries: u64,
     read_timeout_ms: u64,
-    credentials: Option<(String, String)>,
+    credentials: Option<Credentials>,
+    /// Other hosts to which the registry may refer.
+    allowed_hosts: Vec<String>,
 }
 
 /// Response of the fetcher.
@@ -44,14 +45,14 @@ type Response = Result<Image, Error>;
 pub(crate) async fn fetch(options: &Options, image: &str) -> Result<Image, Error> {
     let reference = reference(image)?;
     let registry = reference.resolve_registry();
-    let credentials = options.registries.get(registry);
     let request = Request {
         dir: options.dir.clone(),
         image: image.to_owned(),
         max_bytes: options.max_image_bytes,
         max_entries: options.max_image_entries,
         read_timeout_ms: u64::try_from(options.read_timeout.as_millis()).unwrap_or(u64::MAX),
-        credentials: credentials.map(|c| (c.username.clone(), c.password.clone())),
+        credentials: options.registries.credentials_for(&reference).cloned(),
+        allowed_hosts: options.registries.realms.iter().map(ToString::to_string).collect(),
     };
     let response = tokio::time::timeout(options.pull_timeout, call(options, &request, registry));
     match response.await {
@@ -152,12 +153,9 @@ async fn pull(
     request: &Request,
     dirs: &Dirs,
 ) -> Result<(Image, Vec<String>, Vec<OciDescriptor>), Error> {
-    let auth = match &request.credentials {
-        Some((user, password)) => RegistryAuth::Basic(user.clone(), password.clone()),
-        None => RegistryAuth::Anonymous,
-    };
     let timeout = Duration::from_millis(request.read_timeout_ms);
-    let registry = Registry::new(&request.image, auth, timeout)?;
+    let (credentials, allowed) = (request.credentials.clone(), &request.allowed_hosts);
+    let registry = Registry::new(&request.image, credentials, allowed, timeout)?;
     let (manifest, digest) = registry.manifest().await?;
     check_size(request, &manifest)?;
     let config = registry.config(&manifest.config).await?;

@@ -1,28 +1,35 @@
 //! Registry client: manifests, and blobs that are stored completely or not at all.
 
+mod challenge;
+mod client;
+mod target;
+
 use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use oci_client::client::{ClientConfig, ClientProtocol};
-use oci_client::errors::{OciDistributionError, OciErrorCode};
-use oci_client::manifest::{OciDescriptor, OciImageManifest, OciManifest};
-use oci_client::secrets::RegistryAuth;
-use oci_client::{Client, client::BlobResponse};
+use oci_client::manifest::{
+    IMAGE_MANIFEST_LIST_MEDIA_TYPE, IMAGE_MANIFEST_MEDIA_TYPE, OCI_IMAGE_INDEX_MEDIA_TYPE,
+    OCI_IMAGE_MEDIA_TYPE, OciDescriptor, OciImageManifest, OciManifest,
+};
+use reqwest::header::{ACCEPT, HeaderMap, HeaderValue, RANGE};
+use reqwest::{Response, StatusCode};
 use sha2::{Digest, Sha256};
 use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
 
 use super::{Reference, hex_of, platform, reference};
-use crate::Error;
+use crate::dirs::sha256;
+use crate::{Credentials, Error};
+use client::{Client, Failure, read_document};
+use target::Rules;
 
-/// Maximum size of an image configuration.
+/// Maximum size of a manifest or an image configuration.
 pub(super) const MAX_DOCUMENT: i64 = 4 << 20;
 
 /// A registry, and an image in it.
 pub(super) struct Registry {
     client: Client,
-    auth: RegistryAuth,
     reference: Reference,
     name: String,
 }
@@ -35,26 +42,19 @@ pub(super) fn is_loopback(registry: &str) -> bool {
 }
 
 impl Registry {
+    /// `allowed` are other hosts that the registry may refer to.
     pub(super) fn new(
         name: &str,
-        auth: RegistryAuth,
+        credentials: Option<Credentials>,
+        allowed: &[String],
         read_timeout: Duration,
     ) -> Result<Self, Error> {
         let reference = reference(name)?;
-        let registry = reference.resolve_registry();
-        let protocol = if is_loopback(registry) {
-            ClientProtocol::HttpsExcept(vec![registry.to_owned()])
-        } else {
-            ClientProtocol::Https
-        };
-        let client = Client::new(ClientConfig {
-            protocol,
-            read_timeout: Some(read_timeout),
-            connect_timeout: Some(read_timeout.min(Duration::from_secs(10))),
-            user_agent: "paddock",
-            ..ClientConfig::default()
-        });
-        Ok(Self { client, auth, reference, name: name.to_owned() })
+        let registry = reference.resolve_registry().to_owned();
+        let rules = Rules { registry, allowed: allowed.to_vec() };
+        let client = Client::new(rules, reference.repository(), credentials, read_timeout)
+            .map_err(|failure| convert(name, &reference, failure))?;
+        Ok(Self { client, reference, name: name.to_owned() })
     }
 
     /// The manifest for this host, and its digest.
@@ -72,8 +72,39 @@ impl Registry {
     }
 
     async fn pull_manifest(&self, reference: &Reference) -> Result<(OciManifest, String), Error> {
-        let pulled = self.client.pull_manifest(reference, &self.auth).await;
-        pulled.map_err(|error| self.convert(&error))
+        let version = reference.digest().or(reference.tag()).unwrap_or("latest");
+        let kinds = [
+            OCI_IMAGE_MEDIA_TYPE,
+            OCI_IMAGE_INDEX_MEDIA_TYPE,
+            IMAGE_MANIFEST_MEDIA_TYPE,
+            IMAGE_MANIFEST_LIST_MEDIA_TYPE,
+        ];
+        let kinds = HeaderValue::from_str(&kinds.join(", ")).expect("media types are ASCII");
+        let response = self.get(&format!("manifests/{version}"), (ACCEPT, kinds)).await?;
+        let bytes = read_document(response).await.map_err(|failure| self.convert(failure))?;
+        let digest = format!("sha256:{}", sha256(&bytes));
+        if let Some(expected) = reference.digest().filter(|expected| *expected != digest) {
+            return Err(wrong_digest(expected, &digest["sha256:".len()..]));
+        }
+        let manifest = serde_json::from_slice(&bytes)
+            .map_err(|error| self.convert(Failure::Invalid(error.to_string())))?;
+        Ok((manifest, digest))
+    }
+
+    /// Requests a path of the repository.
+    async fn get(
+        &self,
+        path: &str,
+        (name, value): (reqwest::header::HeaderName, HeaderValue),
+    ) -> Result<Response, Error> {
+        let headers = HeaderMap::from_iter([(name, value)]);
+        self.client.get(path, headers).await.map_err(|failure| self.convert(failure))
+    }
+
+    /// Requests a blob, from a position. The registry may send the whole blob instead.
+    async fn get_blob(&self, digest: &str, from: u64) -> Result<Response, Error> {
+        let range = HeaderValue::from_str(&format!("bytes={from}-")).expect("digits are ASCII");
+        self.get(&format!("blobs/{digest}"), (RANGE, range)).await
     }
 
     /// Pulls and verifies the image configuration.
@@ -81,21 +112,11 @@ impl Registry {
         if !(1..=MAX_DOCUMENT).contains(&descriptor.size) {
             return Err(invalid("its configuration has an impossible size"));
         }
-        let mut bytes = Vec::new();
-        let mut stream = self
-            .client
-            .pull_blob_stream(&self.reference, descriptor.digest.as_str())
-            .await
-            .map_err(|error| self.convert(&error))?
-            .stream;
-        while let Some(chunk) = stream.next().await {
-            bytes.extend_from_slice(&chunk.map_err(|error| self.interrupted(&error))?);
-            if i64::try_from(bytes.len()).unwrap_or(i64::MAX) > descriptor.size {
-                return Err(invalid("its configuration is longer than announced"));
-            }
-        }
-        let found = super::super::dirs::sha256(&bytes);
-        if Some(found.as_str()) != hex_of(&descriptor.digest) {
+        let hex = hex_of(&descriptor.digest).ok_or_else(|| invalid("a digest is malformed"))?;
+        let response = self.get_blob(&descriptor.digest, 0).await?;
+        let bytes = read_document(response).await.map_err(|failure| self.convert(failure))?;
+        let found = sha256(&bytes);
+        if found != hex {
             return Err(wrong_digest(&descriptor.digest, &found));
         }
         Ok(bytes)
@@ -143,20 +164,13 @@ impl Registry {
         if have == size {
             return Ok(data_encoding::HEXLOWER.encode(&hash.finalize()));
         }
-        let response = self
-            .client
-            .pull_blob_stream_partial(&self.reference, descriptor.digest.as_str(), have, None)
-            .await;
-        let mut stream = match response {
-            Ok(BlobResponse::Partial(sized)) => sized.stream,
-            Ok(BlobResponse::Full(sized)) => {
-                file.set_len(0).await.map_err(|error| self.not_stored(error))?;
-                file.rewind().await.map_err(|error| self.not_stored(error))?;
-                (hash, have) = (Sha256::new(), 0);
-                sized.stream
-            }
-            Err(error) => return Err(self.convert(&error)),
-        };
+        let response = self.get_blob(&descriptor.digest, have).await?;
+        if response.status() != StatusCode::PARTIAL_CONTENT {
+            file.set_len(0).await.map_err(|error| self.not_stored(error))?;
+            file.rewind().await.map_err(|error| self.not_stored(error))?;
+            (hash, have) = (Sha256::new(), 0);
+        }
+        let mut stream = response.bytes_stream();
         while let Some(chunk) = stream.next().await {
             let chunk = chunk.map_err(|error| self.interrupted(&error))?;
             have += chunk.len() as u64;
@@ -180,49 +194,33 @@ impl Registry {
         Error::io(format!("Storing image {} failed", self.name), error)
     }
 
-    /// Converts an error of a stream; the client reports its own digest check the same way.
-    fn interrupted(&self, error: &std::io::Error) -> Error {
-        let text = error.to_string();
-        if text.contains("digest") {
-            return invalid(&format!("the registry sent other content ({text})"));
-        }
+    fn interrupted(&self, error: &reqwest::Error) -> Error {
         let registry = self.reference.resolve_registry();
-        Error::RegistryUnavailable(format!("registry {registry} stopped responding: {text}"))
+        let cause = innermost(error);
+        Error::RegistryUnavailable(format!("registry {registry} stopped responding: {cause}"))
     }
 
-    fn convert(&self, error: &OciDistributionError) -> Error {
-        use OciDistributionError as Oci;
-        let image = self.name.clone();
-        let registry = self.reference.resolve_registry().to_owned();
-        let unavailable =
-            |what: String| Error::RegistryUnavailable(format!("registry {registry} {what}"));
-        match error {
-            Oci::ImageManifestNotFoundError(_) | Oci::ServerError { code: 404, .. } => {
-                Error::ImageNotFound { image, registry }
-            }
-            Oci::RegistryError { envelope, .. }
-                if envelope.errors.iter().any(|error| is_missing(&error.code)) =>
-            {
-                Error::ImageNotFound { image, registry }
-            }
-            Oci::UnauthorizedError { .. } | Oci::AuthenticationFailure(_) => {
-                Error::Unauthorised { image, registry }
-            }
-            Oci::DigestError(error) => {
-                Error::BadImage(format!("image does not match its digest: {error}"))
-            }
-            Oci::RequestError(error) if error.is_timeout() => {
-                Error::RegistryTimedOut(format!("registry {registry} did not respond in time"))
-            }
-            Oci::RequestError(error) if error.is_connect() => {
-                unavailable(format!("is unreachable: {}", innermost(error)))
-            }
-            Oci::RequestError(error) => unavailable(format!("failed: {}", innermost(error))),
-            Oci::ServerError { code, .. } => unavailable(format!("failed with status {code}")),
-            error => Error::BadImage(format!(
-                "registry {registry} sent an invalid response: {}",
-                shorten(&error.to_string())
-            )),
+    fn convert(&self, failure: Failure) -> Error {
+        convert(&self.name, &self.reference, failure)
+    }
+}
+
+fn convert(name: &str, reference: &Reference, failure: Failure) -> Error {
+    let image = name.to_owned();
+    let registry = reference.resolve_registry().to_owned();
+    match failure {
+        Failure::Missing => Error::ImageNotFound { image, registry },
+        Failure::Denied => Error::Unauthorised { image, registry },
+        Failure::TimedOut => {
+            Error::RegistryTimedOut(format!("registry {registry} did not respond in time"))
+        }
+        Failure::Unavailable(what) => {
+            Error::RegistryUnavailable(format!("registry {registry} {what}"))
+        }
+        Failure::Refused(why) => Error::RegistryRefused(why),
+        Failure::Invalid(why) => {
+            let why = shorten(&why);
+            Error::BadImage(format!("registry {registry} sent an invalid response: {why}"))
         }
     }
 }
@@ -235,11 +233,6 @@ pub(super) fn wrong_digest(expected: &str, found: &str) -> Error {
     Error::BadImage(format!(
         "image does not match its digest: expected {expected}, got sha256:{found}"
     ))
-}
-
-fn is_missing(code: &OciErrorCode) -> bool {
-    use OciErrorCode::{BlobUnknown, ManifestUnknown, NameUnknown, NotFound};
-    matches!(code, ManifestUnknown | NameUnknown | BlobUnknown | NotFound)
 }
 
 /// Hashes the bytes of a part file and returns their number. Truncates a file that is too long.

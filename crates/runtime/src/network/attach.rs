@@ -8,9 +8,9 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::AsRawFd;
 
 use nix::sched::{CloneFlags, unshare};
-use rtnetlink::{LinkUnspec, LinkVeth, RouteMessageBuilder};
+use rtnetlink::{LinkBridgePort, LinkUnspec, LinkVeth, RouteMessageBuilder};
 
-use super::netlink::{index, up, with_connection};
+use super::netlink::{disable_ipv6, index, up, with_connection};
 use crate::Error;
 use crate::plan::Link;
 
@@ -40,9 +40,12 @@ async fn connect(link: &Link) -> std::io::Result<()> {
         let bridge = index(&host, &link.bridge).await?.ok_or(rtnetlink::Error::RequestFailed)?;
         host.link().add(LinkVeth::new(&link.host_end, &peer).build()).execute().await?;
         let ours = index(&host, &link.host_end).await?.ok_or(rtnetlink::Error::RequestFailed)?;
-        let attached = LinkUnspec::new_with_index(ours).controller(bridge).up().build();
+        let attached = LinkUnspec::new_with_index(ours).controller(bridge).build();
         host.link().set(attached).execute().await?;
-        isolate_port(&link.host_end);
+        // Isolated ports reach the host, not each other.
+        let isolated = LinkBridgePort::new(ours).isolated(true).build();
+        host.link().set_port(isolated).execute().await?;
+        up(&host, ours).await?;
         let theirs = index(&host, &peer).await?.ok_or(rtnetlink::Error::RequestFailed)?;
         new_network_namespace().map_err(|_| rtnetlink::Error::RequestFailed)?;
         let here = File::open("/proc/self/ns/net").map_err(|_| rtnetlink::Error::RequestFailed)?;
@@ -50,6 +53,7 @@ async fn connect(link: &Link) -> std::io::Result<()> {
         host.link().set(moved).execute().await
     })
     .await?;
+    disable_ipv6(&peer)?;
     with_connection(async |inside| {
         if let Some(loopback) = index(&inside, "lo").await? {
             up(&inside, loopback).await?;
@@ -72,9 +76,4 @@ async fn connect(link: &Link) -> std::io::Result<()> {
 fn mac_address(address: Ipv4Addr) -> Vec<u8> {
     let [a, b, c, d] = address.octets();
     vec![0x02, 0x70, a, b, c, d]
-}
-
-/// Isolates a bridge port: containers reach the host, not each other.
-fn isolate_port(host_end: &str) {
-    let _ = std::fs::write(format!("/sys/class/net/{host_end}/brport/isolated"), "1");
 }

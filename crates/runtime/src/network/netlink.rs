@@ -1,4 +1,4 @@
-//! Links and addresses, through netlink: no external program is needed.
+//! Links and addresses, through netlink and sysctls: no external program is needed.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
@@ -38,12 +38,17 @@ pub(super) async fn index(handle: &Handle, name: &str) -> Result<Option<u32>, rt
     }
 }
 
-/// Creates a bridge with an address, or what is missing of it.
+/// Creates a bridge with an address and without IPv6, or what is missing of it.
 pub(super) async fn ensure_bridge(name: &str, address: Ipv4Addr, prefix: u8) -> io::Result<()> {
     with_connection(async |handle| {
         if index(&handle, name).await?.is_none() {
             handle.link().add(LinkBridge::new(name).build()).execute().await?;
         }
+        Ok(())
+    })
+    .await?;
+    disable_ipv6(name)?;
+    with_connection(async |handle| {
         let index = index(&handle, name).await?.ok_or(rtnetlink::Error::RequestFailed)?;
         handle.address().add(index, IpAddr::V4(address), prefix).replace().execute().await?;
         up(&handle, index).await
@@ -51,10 +56,31 @@ pub(super) async fn ensure_bridge(name: &str, address: Ipv4Addr, prefix: u8) -> 
     .await
 }
 
+/// Disables IPv6 on a link of this network namespace: the network policy is for IPv4.
+pub(super) fn disable_ipv6(name: &str) -> io::Result<()> {
+    match std::fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1") {
+        // The kernel, or this link, has no IPv6.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
 /// Deletes a link. A missing link is not an error.
 pub(super) async fn remove(name: &str) -> io::Result<()> {
     with_connection(async |handle| match index(&handle, name).await? {
         Some(index) => handle.link().del(index).execute().await,
+        None => Ok(()),
+    })
+    .await
+}
+
+/// Sets a link down. A missing link is not an error.
+pub(super) async fn set_down(name: &str) -> io::Result<()> {
+    with_connection(async |handle| match index(&handle, name).await? {
+        Some(index) => {
+            let down = LinkUnspec::new_with_index(index).down().build();
+            handle.link().set(down).execute().await
+        }
         None => Ok(()),
     })
     .await

@@ -175,7 +175,7 @@ fn mounts(bundle: &Bundle, plan: &Plan) -> Result<Vec<Value>, Error> {
         mount("/dev/mqueue", "mqueue", &["nosuid", "noexec", "nodev"]),
         mount("/sys", "sysfs", &["nosuid", "noexec", "nodev", "ro"]),
     ];
-    for (name, text) in names::files(&plan.container.name, plan.link.as_ref()) {
+    for (name, text) in names::files(&plan.container.name, &plan.link) {
         let file: PathBuf = bundle.at(name);
         fs::write(&file, text).map_err(not_written)?;
         mounts.push(json!({

@@ -150,7 +150,8 @@ async fn registry_credentials_are_used() {
     let with = |password: &str| {
         let credentials = Credentials { username: "user".into(), password: password.into() };
         Lab::with(|options| {
-            options.registries.insert(address.clone(), credentials);
+            options.registries.credentials.insert(address.clone(), credentials);
+            options.registries.repositories = vec![format!("{address}/secret").parse().unwrap()];
         })
     };
     let wrong = with("wrong").await;

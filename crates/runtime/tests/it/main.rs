@@ -4,9 +4,12 @@
 mod attacks;
 mod bad_images;
 mod forwarder;
+mod hostile_registry;
+mod isolation;
 mod lab;
 mod limits;
 mod loading;
+mod namespace;
 mod packing;
 mod registry;
 mod running;

@@ -154,7 +154,8 @@ pub(crate) fn busybox() -> Layer {
         .program("bin/busybox", &program);
     for name in [
         "sh", "httpd", "sleep", "cat", "ls", "dd", "id", "mkdir", "mount", "env", "seq", "grep",
-        "mknod", "unshare", "hostname", "tail", "touch", "head", "printf", "yes",
+        "mknod", "unshare", "hostname", "tail", "touch", "head", "printf", "yes", "nc", "ip",
+        "sed", "nslookup",
     ] {
         layer = layer.symlink(&format!("bin/{name}"), "busybox");
     }

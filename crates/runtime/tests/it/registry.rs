@@ -23,6 +23,14 @@ pub(crate) struct Content {
     pub(crate) blobs: HashMap<String, Vec<u8>>,
     /// Base64 of the required `user:password`.
     pub(crate) password: Option<String>,
+    /// URL of the token service that it refers to, and the token that it then requires.
+    pub(crate) realm: Option<(String, String)>,
+    /// The token that it gives out as a token service.
+    pub(crate) token: Option<String>,
+    /// Where it redirects requests for blobs to.
+    pub(crate) redirect: Option<String>,
+    /// The requested paths, with the header `Authorization`.
+    pub(crate) requests: Vec<(String, Option<String>)>,
     /// Close the connection after this many bytes of a blob, once.
     pub(crate) cut_once: Option<usize>,
     /// The requested ranges.
@@ -93,7 +101,20 @@ fn respond(mut stream: &TcpStream, content: &Mutex<Content>) -> Option<()> {
         .password
         .as_ref()
         .is_none_or(|password| headers.get("authorization") == Some(&format!("Basic {password}")));
-    let reply = if !allowed {
+    let authorization = headers.get("authorization").cloned();
+    content.requests.push((path.clone(), authorization.clone()));
+    let has_token = |token: &str| authorization == Some(format!("Bearer {token}"));
+    let reply = if let Some(token) = content.token.as_ref().filter(|_| path.starts_with("/token")) {
+        status("200 OK", "", format!("{{\"access_token\": \"{token}\"}}").as_bytes())
+    } else if let Some((realm, token)) = &content.realm
+        && !has_token(token)
+    {
+        let challenge = format!("www-authenticate: Bearer realm=\"{realm}\",service=\"x\"\r\n");
+        status("401 Unauthorized", &challenge, b"{}")
+    } else if let Some(to) = content.redirect.as_ref().filter(|_| path.contains("/blobs/")) {
+        let location = format!("location: {to}{path}\r\n");
+        status("307 Temporary Redirect", &location, b"")
+    } else if !allowed {
         status("401 Unauthorized", "www-authenticate: Basic realm=\"test\"\r\n", b"{}")
     } else if path == "/v2/" {
         status("200 OK", "", b"{}")

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use model::deployment::Restart;
 use model::log::{LogsFrom, Source};
-use runtime::{Condition, Container, Embedded, Network, Options};
+use runtime::{Condition, Container, Embedded, Options};
 
 use crate::lab::{Lab, container, get};
 use crate::packing;
@@ -193,50 +193,6 @@ async fn container_that_ignores_sigterm_is_killed_after_the_grace_period() {
     let began = base::monotonic();
     lab.runtime().stop("kind-0").await.unwrap();
     assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
-    assert_eq!(lab.leftovers(), Vec::<String>::new());
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn containers_reach_the_host_but_not_each_other() {
-    let lab = Lab::new().await;
-    let image = lab.registry.put("web", &packing::web());
-    let web = Container { ports: vec![8080], ..container("web-0", &image) };
-    let endpoint = lab.runtime().start(&web).await.unwrap().remove(0);
-    get(&endpoint, "/");
-    let hosts = lab.options.dir.join("containers/web-0/hosts");
-    let hosts = std::fs::read_to_string(hosts).unwrap();
-    let address = hosts.lines().find(|line| line.ends_with("web-0")).unwrap();
-    let address = address.split('\t').next().unwrap();
-    assert!(get(&format!("{address}:8080"), "/").contains("hello"));
-    lab.runtime().start(&lab.shell("other-0", "sleep 100")).await.unwrap();
-    let pid =
-        lab.runtime().list().iter().find(|status| status.container.name == "other-0").unwrap().pid;
-    let request =
-        ["-m", "2", "-s", "-o", "/dev/null", &format!("http://{address}:8080/")].map(str::to_owned);
-    let curl = std::process::Command::new("nsenter")
-        .args(["-t", &pid.unwrap().to_string(), "-n", "curl"])
-        .args(request)
-        .status()
-        .unwrap();
-    assert!(!curl.success(), "one container reached another");
-    lab.runtime().stop("web-0").await.unwrap();
-    lab.runtime().stop("other-0").await.unwrap();
-    assert_eq!(lab.leftovers(), Vec::<String>::new());
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn port_in_use_on_the_host_network_is_reported() {
-    let lab = Lab::with(|options| options.network = Network::Host).await;
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = taken.local_addr().unwrap().port();
-    let script = format!("exec httpd -f -p {port} -h /www");
-    let web = Container { ports: vec![port], ..lab.shell("web-0", &script) };
-    let why = lab.runtime().start(&web).await.unwrap_err().to_string();
-    assert!(why.starts_with(&format!("Port {port} is not available")), "{why}");
-    drop(taken);
-    let endpoints = lab.runtime().start(&web).await.unwrap();
-    assert!(get(&endpoints[0], "/").contains("hello"));
-    lab.runtime().stop("web-0").await.unwrap();
     assert_eq!(lab.leftovers(), Vec::<String>::new());
 }
 

@@ -18,8 +18,26 @@ pub(super) const REPLICA: &str = "paddock.replica";
 pub(super) const RESTART: &str = "paddock.restart";
 /// Label: the ports, in the order of the spec.
 pub(super) const PORTS: &str = "paddock.ports";
+/// Label: the network.
+pub(super) const NETWORK: &str = "paddock.network";
 /// Label: hash of the spec, to detect changes.
 pub(super) const SPEC_HASH: &str = "paddock.made-of";
+
+/// Capabilities of root in a container, the same as with the embedded runtime: no devices, no
+/// `NET_RAW` (spoofing through raw sockets), no auditing.
+const CAPABILITIES: [&str; 11] = [
+    "CHOWN",
+    "DAC_OVERRIDE",
+    "FOWNER",
+    "FSETID",
+    "KILL",
+    "NET_BIND_SERVICE",
+    "SETFCAP",
+    "SETGID",
+    "SETPCAP",
+    "SETUID",
+    "SYS_CHROOT",
+];
 
 /// Period of the CPU quota.
 const CPU_PERIOD_US: i64 = 100_000;
@@ -38,6 +56,7 @@ pub(super) fn body(
     id: ReplicaId,
     spec: &Spec,
     image: &str,
+    network: &str,
 ) -> ContainerCreateBody {
     let exposed: Vec<String> = spec.ports.iter().map(|port| format!("{port}/tcp")).collect();
     ContainerCreateBody {
@@ -47,12 +66,13 @@ pub(super) fn body(
         entrypoint: Some(spec.command.clone()).filter(|command| !command.is_empty()),
         env: Some(spec.env.iter().map(|(key, value)| format!("{key}={value}")).collect()),
         exposed_ports: Some(exposed.clone()),
-        labels: Some(labels(options, id, spec)),
+        labels: Some(labels(options, id, spec, network)),
         stop_timeout: i64::try_from(options.stop_grace.as_secs()).ok(),
         host_config: Some(HostConfig {
             port_bindings: Some(
                 exposed.into_iter().map(|port| (port, Some(free_port()))).collect(),
             ),
+            network_mode: Some(network.to_owned()),
             ..host(options, engine, spec)
         }),
         ..ContainerCreateBody::default()
@@ -72,6 +92,8 @@ fn host(options: &Options, engine: Engine, spec: &Spec) -> HostConfig {
         cpu_quota: quota.map(|quota| quota.max(MIN_QUOTA_US)),
         cgroup_parent: options.cgroup_parent.clone(),
         pids_limit: Some(options.max_pids),
+        cap_drop: Some(vec!["ALL".to_owned()]),
+        cap_add: Some(CAPABILITIES.map(str::to_owned).to_vec()),
         security_opt: Some(vec!["no-new-privileges".to_owned()]),
         log_config: Some(log_config(options, engine)),
         ..HostConfig::default()
@@ -92,24 +114,26 @@ fn log_config(options: &Options, engine: Engine) -> HostConfigLogConfig {
     HostConfigLogConfig { typ: Some("json-file".to_owned()), config: Some(config) }
 }
 
-fn labels(options: &Options, id: ReplicaId, spec: &Spec) -> HashMap<String, String> {
+fn labels(options: &Options, id: ReplicaId, spec: &Spec, network: &str) -> HashMap<String, String> {
     let ports: Vec<String> = spec.ports.iter().map(u16::to_string).collect();
     [
         (INSTANCE, options.instance.clone()),
         (REPLICA, id.to_string()),
         (RESTART, spec.restart.to_string()),
         (PORTS, ports.join(",")),
-        (SPEC_HASH, spec_hash(spec)),
+        (NETWORK, network.to_owned()),
+        (SPEC_HASH, spec_hash(spec, network)),
     ]
     .map(|(key, value)| (key.to_owned(), value))
     .into()
 }
 
-/// Hash of the parts of a spec that define the container, without those that only affect placement.
-pub(super) fn spec_hash(spec: &Spec) -> String {
+/// Hash of what defines the container: its network and parts of its spec, without those that only
+/// affect placement.
+pub(super) fn spec_hash(spec: &Spec, network: &str) -> String {
     let Spec { image, env, command, ports, restart, .. } = spec;
     let limits = (limits::cpu(&spec.resources), ram_bytes(spec));
-    let parts = (image, env, command, ports, restart, limits);
+    let parts = (image, env, command, ports, restart, limits, network, CAPABILITIES);
     let text = serde_json::to_vec(&parts).expect("strings serialise");
     data_encoding::HEXLOWER.encode(&Sha256::digest(text))
 }
@@ -136,9 +160,12 @@ mod tests {
         resources.set("ram", "64Mi".parse().unwrap());
         let spec = Spec { resources, ports: vec![80, 81], ..Spec::default() };
         let id = ReplicaId { deployment: DeploymentId(Xid::new(1, [0; 5], 1)), number: 3 };
-        let body = body(&Options::new("x"), Engine::Docker, id, &spec, "web");
+        let body = body(&Options::new("x"), Engine::Docker, id, &spec, "web", "net");
         assert_eq!((&body.entrypoint, &body.cmd), (&None, &None), "the image's own command");
         let host = body.host_config.unwrap();
+        assert_eq!(host.network_mode.as_deref(), Some("net"));
+        assert_eq!(host.cap_drop, Some(vec!["ALL".to_owned()]));
+        assert_eq!(host.security_opt, Some(vec!["no-new-privileges".to_owned()]));
         assert_eq!((host.memory, host.memory_swap), (Some(64 << 20), Some(64 << 20)));
         assert_eq!((host.cpu_quota, host.cpu_period), (Some(50_000), Some(100_000)));
         assert_eq!(host.port_bindings.unwrap()["81/tcp"], Some(free_port()));
@@ -151,7 +178,8 @@ mod tests {
         let spec = Spec { image: Some("a".into()), ..Spec::default() };
         let placement = Spec { replicas: 7, anti_affinity: true, ..spec.clone() };
         let other = Spec { env: [("A".into(), "b".into())].into(), ..spec.clone() };
-        assert_eq!(spec_hash(&spec), spec_hash(&placement));
-        assert_ne!(spec_hash(&spec), spec_hash(&other));
+        assert_eq!(spec_hash(&spec, "a"), spec_hash(&placement, "a"));
+        assert_ne!(spec_hash(&spec, "a"), spec_hash(&other, "a"));
+        assert_ne!(spec_hash(&spec, "a"), spec_hash(&spec, "b"));
     }
 }

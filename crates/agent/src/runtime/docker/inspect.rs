@@ -7,7 +7,7 @@ use bollard::models::{ContainerInspectResponse, ContainerStateStatusEnum as Stat
 use bollard::query_parameters::InspectContainerOptions;
 use model::deployment::{Reason, Restart};
 
-use super::body::{self, INSTANCE, PORTS, RESTART, SPEC_HASH};
+use super::body::{self, INSTANCE, NETWORK, PORTS, RESTART, SPEC_HASH};
 use super::fault::is_missing;
 use super::{Docker, Engine};
 use crate::{Error, reason};
@@ -17,6 +17,8 @@ pub(super) struct Existing {
     pub(super) state: State,
     instance: String,
     pub(super) spec_hash: String,
+    /// Its network.
+    pub(super) network: String,
     pub(super) restart: Restart,
 }
 
@@ -48,6 +50,7 @@ impl Existing {
             state: state(engine, response, &label(PORTS)),
             instance: label(INSTANCE),
             spec_hash: label(SPEC_HASH),
+            network: label(NETWORK),
             restart: label(RESTART).parse().unwrap_or(Restart::Never),
         }
     }

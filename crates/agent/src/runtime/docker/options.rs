@@ -1,10 +1,9 @@
 //! Configuration of the Docker and Podman runtime.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use runtime::Credentials;
+use runtime::Registries;
 
 /// Configuration of the Docker and Podman runtime.
 #[derive(Debug, Clone)]
@@ -17,8 +16,8 @@ pub struct Options {
     pub dir: PathBuf,
     /// Program to run as helper process for archives; it must call `runtime::child_main` first.
     pub program: PathBuf,
-    /// Credentials by registry, as written in image references: `registry.local:5000`.
-    pub registries: BTreeMap<String, Credentials>,
+    /// Credentials of registries. The engine itself decides to which hosts registries may refer.
+    pub registries: Registries,
     /// Maximum unpacked image size. The engine reports it only after unpacking, so a larger image
     /// is pulled and then removed.
     pub max_image_bytes: u64,
@@ -50,7 +49,7 @@ impl Options {
             instance: instance.into(),
             dir: std::env::temp_dir(),
             program: PathBuf::from("/proc/self/exe"),
-            registries: BTreeMap::new(),
+            registries: Registries::default(),
             max_image_bytes: 8 << 30,
             pull_timeout: Duration::from_mins(15),
             read_timeout: Duration::from_mins(2),

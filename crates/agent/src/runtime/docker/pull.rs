@@ -82,7 +82,7 @@ impl Docker {
         let options =
             CreateImageOptions { from_image: Some(reference.whole()), ..Default::default() };
         let mut progress =
-            self.api.create_image(Some(options), None, self.credentials(registry)).boxed();
+            self.api.create_image(Some(options), None, self.credentials(reference)).boxed();
         loop {
             match tokio::time::timeout(self.options.read_timeout, progress.next()).await {
                 Ok(Some(Ok(_))) => {}
@@ -98,12 +98,12 @@ impl Docker {
         }
     }
 
-    fn credentials(&self, registry: &str) -> Option<DockerCredentials> {
-        let credentials = self.options.registries.get(registry)?;
+    fn credentials(&self, image: &Reference) -> Option<DockerCredentials> {
+        let credentials = self.options.registries.credentials_for(image)?;
         Some(DockerCredentials {
             username: Some(credentials.username.clone()),
             password: Some(credentials.password.clone()),
-            serveraddress: Some(registry.to_owned()),
+            serveraddress: Some(image.registry().to_owned()),
             ..DockerCredentials::default()
         })
     }

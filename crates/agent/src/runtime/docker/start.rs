@@ -26,9 +26,10 @@ impl Docker {
         let image = spec.image.as_deref().ok_or(Error::NoImage)?;
         runtime::check_ram(ram_bytes(spec)).map_err(|error| not_started(error, image))?;
         let name = self.container_name(id);
+        let network = self.network_name(organization);
         if let Some(found) = self.find(&name).await? {
             self.check_ours(&found, &name)?;
-            if found.spec_hash == spec_hash(spec)
+            if found.spec_hash == spec_hash(spec, &network)
                 && let Some(endpoints) = self.adopt(&name, &found).await?
             {
                 return Ok(endpoints);
@@ -41,9 +42,10 @@ impl Docker {
         } else {
             self.image(image).await?
         };
-        let started = self.launch(id, &name, spec, &image).await;
+        let started = self.launch(id, &name, spec, &image, &network).await;
         if started.is_err() {
             self.remove(&name).await?;
+            self.remove_unused_network(&network).await;
         }
         started
     }
@@ -70,13 +72,16 @@ impl Docker {
         name: &str,
         spec: &Spec,
         image: &str,
+        network: &str,
     ) -> Result<Vec<String>, Error> {
+        let _lock = self.networks.read().await;
+        self.ensure_network(network).await?;
         let command = spec.command.first().map(String::as_str);
         let mut attempts = 0;
         loop {
             let options =
                 CreateContainerOptions { name: Some(name.to_owned()), ..Default::default() };
-            let body = body(&self.options, self.engine, id, spec, image);
+            let body = body(&self.options, self.engine, id, spec, image, network);
             let created = self.api.create_container(Some(options), body).await;
             let started = match created {
                 Ok(_) => self.run(name).await,
