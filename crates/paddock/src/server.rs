@@ -8,6 +8,7 @@ mod lock;
 mod logging;
 pub(crate) mod machine;
 mod providers;
+mod private;
 mod rules;
 
 use std::io::Write as _;
