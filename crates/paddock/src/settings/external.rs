@@ -95,7 +95,7 @@ pub(crate) struct Vault {
 #[derive(Debug)]
 pub(crate) struct Oidc {
     pub(crate) issuer: String,
-    pub(crate) audience: Option<String>,
+    pub(crate) audience: String,
 }
 
 impl Args {
@@ -110,10 +110,6 @@ impl Args {
         if let Some(domain) = &self.domain {
             model::name::dns_name("--domain", domain)?;
         }
-        let oidc = self.oidc_issuer.as_deref().map(|issuer| {
-            let audience = self.oidc_audience.clone();
-            Ok::<_, anyhow::Error>(Oidc { issuer: url("--oidc-issuer", issuer)?, audience })
-        });
         let metrics_url = self.metrics_url.as_deref().map(|text| url("--metrics-url", text));
         Ok(Settings {
             dns: self.dns()?,
@@ -123,7 +119,7 @@ impl Args {
             vault: self.vault()?,
             allow_private: self.allow_private()?,
             observe_every: self.observe_every()?,
-            oidc: oidc.transpose()?,
+            oidc: self.oidc()?,
             metrics_url: metrics_url.transpose()?,
             agents: self.agents()?,
             terraform: self.terraform()?,
@@ -138,6 +134,23 @@ impl Args {
             (Some(_), Some(_)) => {
                 bail!("--route53-zone: cannot be combined with --dns-server")
             }
+    fn oidc(&self) -> anyhow::Result<Option<Oidc>> {
+        let audience = self.oidc_audience.as_deref().map(str::trim).filter(|text| !text.is_empty());
+        match (self.oidc_issuer.as_deref(), audience) {
+            (None, None) => Ok(None),
+            (None, Some(_)) => bail!("--oidc-issuer: required with --oidc-audience"),
+            (Some(issuer), audience) => {
+                let issuer = url("--oidc-issuer", issuer)?;
+                let audience = audience.context(
+                    "--oidc-audience: required with --oidc-issuer, otherwise tokens for other \
+                     applications of the issuer would be accepted. Set it to the audience (aud) of \
+                     the tokens for Paddock",
+                )?;
+                Ok(Some(Oidc { issuer, audience: audience.to_owned() }))
+            }
+        }
+    }
+
             (None, Some(zone)) => {
                 let endpoint = self.route53_endpoint.as_deref();
                 let endpoint = endpoint.map(|text| url("--route53-endpoint", text)).transpose()?;
@@ -459,3 +472,13 @@ mod tests {
         }
     }
 }
+            (Args { oidc_issuer: set("https://sso"), ..Args::default() }, "--oidc-audience"),
+            (
+                Args {
+                    oidc_issuer: set("https://sso"),
+                    oidc_audience: set(" "),
+                    ..Args::default()
+                },
+                "--oidc-audience",
+            ),
+            (Args { oidc_audience: set("paddock"), ..Args::default() }, "--oidc-issuer"),
