@@ -89,6 +89,7 @@ async fn parts(
         upload_dir: settings.data_dir.join("uploads"),
         max_image_bytes: settings.runtime.max_image_bytes,
         ..api::Settings::default()
+        adopt: settings.external.adopt,
     };
     let name = database::holder(settings, db);
     Ok(Parts {

@@ -130,6 +130,9 @@ settings! {
     /// Vault server for secrets and certificates of environments
     vault_addr: "PADDOCK_VAULT_ADDR", "URL";
     /// Vault token; prefer the variable
+    /// Prefix of Consul keys per organization, with `{organization}` for its id; empty for none
+    /// [default: {organization}/]
+    consul_prefix: "PADDOCK_CONSUL_PREFIX", "TEMPLATE";
     vault_token: "PADDOCK_VAULT_TOKEN", "TEXT";
     /// Vault AppRole role id, instead of a token
     vault_role_id: "PADDOCK_VAULT_ROLE_ID", "ID";
@@ -140,6 +143,12 @@ settings! {
     /// Vault namespace of environment secrets [default: none]
     vault_namespace: "PADDOCK_VAULT_NAMESPACE", "PATH";
     /// Key of Vault's transit engine that encrypts stored secrets [default: a key in the data
+    /// Prefix of Vault paths per organization, with `{organization}` for its id; empty for none
+    /// [default: {organization}/]
+    vault_prefix: "PADDOCK_VAULT_PREFIX", "TEMPLATE";
+    /// Who may adopt existing objects of external systems: `owners` (of the organization),
+    /// `admin` or `off` [default: admin]
+    adopt: "PADDOCK_ADOPT", "WHO";
     /// directory]
     vault_transit_key: "PADDOCK_VAULT_TRANSIT_KEY", "NAME";
     /// OIDC issuer whose tokens (JWTs) are accepted in addition to Paddock's own
