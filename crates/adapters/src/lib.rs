@@ -4,6 +4,7 @@
 //! retries failed calls and stops calls to a system that is down.
 
 mod call;
+pub mod confined;
 pub mod consul;
 pub mod dns;
 pub mod encryption;

@@ -58,6 +58,8 @@ pub struct Settings {
     pub providers: Vec<Provider>,
     /// Users who may publish templates with Terraform modules.
     pub terraform_templates: Publishers,
+    /// Users who may adopt objects of external systems.
+    pub adopt: Adopters,
     /// Executors with the setting that an unavailable one lacks.
     pub executors: Vec<(Executor, Option<String>)>,
     /// Directory of uploads in progress.
@@ -76,6 +78,18 @@ pub enum Publishers {
     Everyone,
 }
 
+/// Users who may adopt existing objects of external systems as resources of environments.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Adopters {
+    /// Owners of the environment's organization.
+    Owners,
+    /// Only the platform administrator.
+    #[default]
+    Admin,
+    /// Nobody.
+    Off,
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -91,6 +105,7 @@ impl Default for Settings {
             max_service_accounts: 50,
             providers: vec![Provider::Local, Provider::Agent],
             terraform_templates: Publishers::default(),
+            adopt: Adopters::default(),
             executors: [Executor::Service, Executor::Deployment, Executor::Command]
                 .map(|executor| (executor, None))
                 .to_vec(),

@@ -3,6 +3,8 @@
 //! The response is stored in the transaction of the operation itself: neither exists without the
 //! other.
 
+use std::collections::BTreeMap;
+
 use axum::body::Body;
 use axum::extract::{FromRequestParts, Request};
 use axum::http::request::Parts;
@@ -10,7 +12,9 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use base::entropy;
-use serde::Serialize;
+use model::DeploymentId;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use store::Tx;
 use store::idempotency::{self, StoredResponse};
 
@@ -27,6 +31,46 @@ pub(crate) struct IdempotencyKey {
     request: String,
     /// Status of the first response.
     status: StatusCode,
+}
+
+/// A stored response with a deployment whose environment variables are encrypted.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WithSealedEnv {
+    deployment: DeploymentId,
+    sealed_env: BTreeMap<String, String>,
+    /// The response without variables.
+    response: Map<String, Value>,
+}
+
+impl WithSealedEnv {
+    pub(crate) fn new(
+        shown: &impl Serialize,
+        deployment: DeploymentId,
+        sealed_env: BTreeMap<String, String>,
+    ) -> Self {
+        let mut response = match serde_json::to_value(shown) {
+            Ok(Value::Object(fields)) => fields,
+            _ => Map::new(),
+        };
+        response.insert("env".into(), Value::Object(Map::new()));
+        Self { deployment, sealed_env, response }
+    }
+
+    /// The response as it was first sent.
+    async fn open(mut self, app: &App) -> Result<String, Problem> {
+        let mut env = Map::new();
+        for (name, sealed) in self.sealed_env {
+            let purpose = engine::secrets::purpose(self.deployment, &name);
+            let opened = app.seal.decrypt(&purpose, &sealed).await.map_err(|fault| {
+                tracing::warn!(deployment = %self.deployment, %fault, "decrypting a stored response failed");
+                Problem::unavailable("Secret encryption backend unavailable; try again.")
+            })?;
+            env.insert(name, Value::String(opened.reveal().to_owned()));
+        }
+        self.response.insert("env".into(), Value::Object(env));
+        Ok(Value::Object(self.response).to_string())
+    }
 }
 
 /// Hash of the request body, computed by the middleware.
@@ -80,11 +124,52 @@ impl IdempotencyKey {
         tx: &mut Tx,
         by: &Caller,
     ) -> Result<Option<Response>, Problem> {
+        let found = self.stored(tx, by).await?;
+        found.map(|response| self.replayed(response)).transpose()
+    }
+
+    /// Same as `replay`, as it is stored: for [`IdempotencyKey::replayed_with_env`].
+    pub(crate) async fn stored(
+        &self,
+        tx: &mut Tx,
+        by: &Caller,
+    ) -> Result<Option<StoredResponse>, Problem> {
         let Some(key) = &self.key else { return Ok(None) };
         // A concurrent request with the same key waits here, then finds the response.
         tx.lock(&format!("idempotency/{}/{key}", by.user.id)).await?;
-        let found = idempotency::get(tx, &by.user.id.to_string(), key).await?;
-        found.map(|response| self.replayed(response)).transpose()
+        Ok(idempotency::get(tx, &by.user.id.to_string(), key).await?)
+    }
+
+    /// Repeats a stored response with its environment variables decrypted.
+    pub(crate) async fn replayed_with_env(
+        &self,
+        app: &App,
+        mut response: StoredResponse,
+    ) -> Result<Response, Problem> {
+        // Responses of the release before contain the variables.
+        if let Ok(sealed) = serde_json::from_str::<WithSealedEnv>(&response.body) {
+            response.body = sealed.open(app).await?;
+        }
+        self.replayed(response)
+    }
+
+    /// Same as `finish`, for a response with environment variables, which are stored encrypted.
+    pub(crate) async fn finish_with_env(
+        self,
+        app: &App,
+        tx: Tx,
+        by: &Caller,
+        stored: &WithSealedEnv,
+        returned: &impl Serialize,
+        headers: impl axum::response::IntoResponseParts,
+    ) -> Result<Response, Problem> {
+        match self.store(tx, by, stored).await? {
+            Some(tx) => self.commit(tx, returned, headers).await,
+            None => {
+                let response = self.raced(app, by).await?;
+                self.replayed_with_env(app, response).await
+            }
+        }
     }
 
     /// Stores the response, commits the transaction and responds.
@@ -103,33 +188,52 @@ impl IdempotencyKey {
     pub(crate) async fn finish_with_secret(
         self,
         app: &App,
-        mut tx: Tx,
+        tx: Tx,
         by: &Caller,
         stored: &impl Serialize,
         returned: &impl Serialize,
         headers: impl axum::response::IntoResponseParts,
     ) -> Result<Response, Problem> {
-        let stored = serde_json::to_string(stored).expect("responses are plain data");
-        let returned = serde_json::to_string(returned).expect("responses are plain data");
-        let status = self.status;
-        if let Some(key) = &self.key {
-            let owner = by.user.id.to_string();
-            let request = self.request.clone();
-            let response = StoredResponse { request, status: status.as_u16().into(), body: stored };
-            if !idempotency::create(&mut tx, &owner, key, &response).await? {
-                // A concurrent request with the same key was faster: roll back this one.
-                drop(tx);
-                let found = idempotency::get(&mut app.db.read().await?, &owner, key).await?;
-                let response = found.ok_or_else(|| {
-                    Problem::conflict(
-                        "A request with the same Idempotency-Key is in progress; try again.",
-                    )
-                })?;
-                return self.replayed(response);
-            }
+        match self.store(tx, by, stored).await? {
+            Some(tx) => self.commit(tx, returned, headers).await,
+            None => self.replayed(self.raced(app, by).await?),
         }
+    }
+
+    /// Stores the response. `None`: a concurrent request with the same key was faster, and this one
+    /// is rolled back.
+    async fn store(
+        &self,
+        mut tx: Tx,
+        by: &Caller,
+        stored: &impl Serialize,
+    ) -> Result<Option<Tx>, Problem> {
+        let Some(key) = &self.key else { return Ok(Some(tx)) };
+        let body = serde_json::to_string(stored).expect("responses are plain data");
+        let (owner, status) = (by.user.id.to_string(), self.status.as_u16().into());
+        let response = StoredResponse { request: self.request.clone(), status, body };
+        let is_first = idempotency::create(&mut tx, &owner, key, &response).await?;
+        Ok(is_first.then_some(tx))
+    }
+
+    /// The response of the request that was faster.
+    async fn raced(&self, app: &App, by: &Caller) -> Result<StoredResponse, Problem> {
+        let (owner, key) = (by.user.id.to_string(), self.key.as_deref().unwrap_or_default());
+        let found = idempotency::get(&mut app.db.read().await?, &owner, key).await?;
+        found.ok_or_else(|| {
+            Problem::conflict("A request with the same Idempotency-Key is in progress; try again.")
+        })
+    }
+
+    async fn commit(
+        &self,
+        tx: Tx,
+        returned: &impl Serialize,
+        headers: impl axum::response::IntoResponseParts,
+    ) -> Result<Response, Problem> {
+        let returned = serde_json::to_string(returned).expect("responses are plain data");
         tx.commit().await?;
-        Ok((status, headers, json(returned)).into_response())
+        Ok((self.status, headers, json(returned)).into_response())
     }
 
     fn replayed(&self, response: StoredResponse) -> Result<Response, Problem> {

@@ -40,7 +40,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
-pub use app::{App, Parts, Publishers, Settings, SsoEndpoints};
+pub use app::{Adopters, App, Parts, Publishers, Settings, SsoEndpoints};
 pub use images::{ImageResult, Images, NoImages};
 pub use logs::{Lines, Logs, NoLogs};
 pub use problem::Problem;

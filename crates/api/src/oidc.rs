@@ -1,14 +1,15 @@
 //! OIDC logins: verification of JWTs and mapping of their bearers to users.
 //!
 //! How a token is verified is not known here. Users and organizations are created at the first
-//! login; the rights claimed by a token apply as long as that token is valid.
+//! login; a user is bound to issuer, subject and organization. The rights claimed by a token apply
+//! as long as that token is valid.
 
 use std::fmt;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use model::Time;
-use model::event::Actor;
+use model::event::{Actor, ExternalId};
 use model::user::{Role, User};
 use store::external_identity::{self, NewExternalUser};
 
@@ -100,7 +101,7 @@ pub(crate) async fn user(app: &App, claims: &Claims) -> Result<(User, ExternalCl
         let detail = "The token has no organization claim.";
         return Err(Problem::unauthenticated(detail));
     };
-    let id = format!("{}|{}", claims.issuer, claims.subject);
+    let id = external_id(claims);
     let role = if claims.is_org_admin { Role::Owner } else { Role::Member };
     let existing =
         external_identity::find(&mut app.db.read().await?, &id).await.map_err(rejected)?;
@@ -108,9 +109,40 @@ pub(crate) async fn user(app: &App, claims: &Claims) -> Result<(User, ExternalCl
         Some(user) => user,
         None => create_user(app, claims, &id, &organization, role).await?,
     };
+    must_belong_to(app, &user, &organization).await?;
     // The token's rights apply, not those at the first login.
     let user = User { role, ..user };
     Ok((user, ExternalClaims { account: claims.account.clone() }))
+}
+
+/// Fails if the token names another organization than the user's: its role there gives no rights
+/// here.
+async fn must_belong_to(app: &App, user: &User, named: &str) -> Result<(), Problem> {
+    let mut read = app.db.read().await?;
+    let own = external_identity::organization_external_id(&mut read, user.organization_id).await?;
+    if own.as_deref() == Some(named) {
+        return Ok(());
+    }
+    Err(Problem::forbidden(format!(
+        "The token names organization {named:?}, but user {} belongs to another organization. Use a \
+         token for that organization, or ask the platform administrator.",
+        user.username
+    )))
+}
+
+/// The actor of a token's bearer, who need not have a user here.
+pub(crate) async fn actor(app: &App, claims: &Claims) -> Result<Actor, Problem> {
+    let id = external_id(claims);
+    let user = external_identity::find(&mut app.db.read().await?, &id).await.map_err(rejected)?;
+    Ok(user.map_or_else(
+        || Actor::External(ExternalId::new(&claims.subject)),
+        |user| Actor::User(user.id),
+    ))
+}
+
+/// The id of a user, unique over all issuers.
+fn external_id(claims: &Claims) -> String {
+    format!("{}|{}", claims.issuer, claims.subject)
 }
 
 async fn create_user(
@@ -123,7 +155,8 @@ async fn create_user(
     let username = claims.username.as_deref().unwrap_or(&claims.subject);
     let display_name = claims.name.as_deref().unwrap_or(username);
     let new = NewExternalUser { id, organization, username, display_name, role };
-    let mut tx = app.db.begin(Actor::Anonymous).await?;
+    let actor = Actor::External(ExternalId::new(&claims.subject));
+    let mut tx = app.db.begin(actor).await?;
     let user = external_identity::create_user(&mut tx, &new).await.map_err(rejected)?;
     tx.commit().await?;
     Ok(user)

@@ -5,6 +5,7 @@ pub(crate) mod agent_log;
 pub(crate) mod cluster;
 pub(crate) mod denied_owner;
 pub(crate) mod deployment;
+pub(crate) mod encryption;
 pub(crate) mod environment;
 pub(crate) mod event;
 pub(crate) mod executor;
@@ -112,6 +113,8 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(denied_owner::denied_owner_list, denied_owner::denied_owner_create))
         .routes(routes!(denied_owner::denied_owner_delete))
         .routes(routes!(scaling::scaling_list))
+        .routes(routes!(encryption::encryption_get))
+        .routes(routes!(encryption::encryption_rekey))
         .routes(routes!(agent::agent_desired))
         .routes(routes!(agent::agent_report))
         .routes(routes!(agent::agent_heartbeat))

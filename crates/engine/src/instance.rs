@@ -41,6 +41,7 @@ use port::{Dns, Encryption, Fault, Sso};
 
 pub use general::EntitlementWorker;
 pub use sso_client::credentials;
+pub(crate) use sso_client::purpose as sso_purpose;
 
 /// Maximum number of steps in one reconciliation.
 const MAX_STEPS: usize = 8;

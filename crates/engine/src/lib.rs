@@ -8,6 +8,7 @@ pub mod agent_reports;
 pub mod cluster;
 pub mod deployment;
 mod driver;
+pub mod encryption;
 pub mod environment;
 pub mod executor;
 pub mod housekeeping;

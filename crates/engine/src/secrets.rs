@@ -1,7 +1,8 @@
-//! Secrets in desired state: stored encrypted, decrypted when handed to an agent.
+//! Secrets of deployments: stored encrypted, decrypted for agents and for their owner.
 
-use model::DeploymentId;
 use model::agent::Desired;
+use model::deployment::{Deployment, HIDDEN, Spec};
+use model::{DeploymentId, Secret};
 
 use port::{Encryption, Fault};
 
@@ -13,6 +14,40 @@ pub fn purpose(id: DeploymentId, variable: &str) -> String {
 /// Encryption context of the Kubernetes objects of a deployment.
 pub fn manifests_purpose(id: DeploymentId) -> String {
     format!("deployment/{id}/manifests")
+}
+
+/// Encrypts the environment variables of a deployment.
+pub async fn encrypt_env(
+    seal: &dyn Encryption,
+    id: DeploymentId,
+    spec: &mut Spec,
+) -> Result<(), Fault> {
+    for (name, text) in &spec.env {
+        let sealed = seal.encrypt(&purpose(id, name), &Secret::new(text)).await?;
+        spec.sealed_env.insert(name.clone(), sealed);
+    }
+    spec.env.clear();
+    Ok(())
+}
+
+/// Decrypts the environment variables of a deployment for its owner. A value that can't be
+/// decrypted now is hidden, so that the status stays visible. Variables of an instance's deployment
+/// belong to Paddock and stay encrypted.
+pub async fn decrypt_env(seal: &dyn Encryption, deployment: &mut Deployment) {
+    if deployment.instance_id.is_some() {
+        return;
+    }
+    for (name, sealed) in std::mem::take(&mut deployment.spec.sealed_env) {
+        let opened = seal.decrypt(&purpose(deployment.id, &name), &sealed).await;
+        let text = match opened {
+            Ok(text) => text.reveal().to_owned(),
+            Err(fault) => {
+                tracing::warn!(deployment = %deployment.id, variable = name, %fault, "decrypting environment variable failed");
+                HIDDEN.to_owned()
+            }
+        };
+        deployment.spec.env.insert(name, text);
+    }
 }
 
 /// Decrypts the secrets of each replica's desired state. A replica that can't be decrypted is left

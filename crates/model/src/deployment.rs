@@ -20,6 +20,9 @@ pub const MAX_PRIORITY: i64 = 1_000_000;
 /// Priority of reservations for instances: below every priority that users can request.
 pub const RESERVED_PRIORITY: i64 = -MAX_PRIORITY - 1;
 
+/// Replaces the values of environment variables where they must not be shown.
+pub const HIDDEN: &str = "•••";
+
 /// The status of a deployment or replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -130,7 +133,8 @@ pub struct Spec {
     pub resources: Resources,
     /// Number of replicas.
     pub replicas: u32,
-    /// Environment variables. May hold secrets: never in events or logs.
+    /// Environment variables. May hold secrets: never in events or logs, and encrypted before they
+    /// are stored (`sealed_env`), except those of instances that are no secrets.
     pub env: BTreeMap<String, String>,
     /// Overrides the image's command.
     pub command: Vec<String>,
@@ -151,7 +155,7 @@ pub struct Spec {
     /// Readiness probe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<Probe>,
-    /// Secret environment variables, encrypted; decrypted when they are sent to the agent.
+    /// Environment variables, encrypted; decrypted for the agent and for the owner.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sealed_env: BTreeMap<String, String>,
     /// Kubernetes objects to apply instead of running the image, if the agent supports it. May hold
@@ -188,8 +192,15 @@ impl Spec {
     /// The spec without values of environment variables and without manifests.
     pub fn redacted(&self) -> Spec {
         let names = self.env.keys().chain(self.sealed_env.keys());
-        let env = names.map(|key| (key.clone(), "•••".to_owned())).collect();
+        let env = names.map(|key| (key.clone(), HIDDEN.to_owned())).collect();
         let (sealed_env, manifests) = (BTreeMap::new(), Vec::new());
+        Spec { env, sealed_env, manifests, sealed_manifests: None, ..self.clone() }
+    }
+
+    /// The spec without environment variables and manifests: what stays of a deleted deployment.
+    #[must_use]
+    pub fn without_secrets(&self) -> Spec {
+        let (env, sealed_env, manifests) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
         Spec { env, sealed_env, manifests, sealed_manifests: None, ..self.clone() }
     }
 

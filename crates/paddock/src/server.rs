@@ -1,12 +1,14 @@
 //! `paddock server`: builds a server from the settings and runs it until SIGTERM or SIGINT.
 
 mod database;
+mod encryption;
 mod executors;
 mod external;
 mod fleet;
 mod lock;
 mod logging;
 pub(crate) mod machine;
+mod private;
 mod providers;
 mod rules;
 
@@ -45,6 +47,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         ensured.map_err(|problem| anyhow::anyhow!("cannot create the user admin: {problem}"))?;
     local_cluster::ensure(&db, &machine::capacity()).await?;
     housekeeping::start(&db).await?;
+    engine::encryption::start(&db).await?;
     print_address(&listener, generated.as_deref())?;
 
     let running = server.run(listener);
@@ -67,7 +70,8 @@ async fn parts(
     rules: engine::rules::RulesReader,
 ) -> anyhow::Result<Parts> {
     let mut watched: Vec<Arc<dyn Monitored>> = Vec::new();
-    let outside = external::build(settings, db, &mut watched)?;
+    let seal = encryption::open(settings, db, &mut watched).await?;
+    let outside = external::build(settings, db, seal, &mut watched)?;
     let runtime = if settings.local_agent {
         Some(runtime::start(settings.runtime.clone()).await?)
     } else {
@@ -85,6 +89,7 @@ async fn parts(
         sso_endpoints: fleet::sso_endpoints(settings.external.sso.as_ref()),
         metrics: fleet::metrics(settings.external.metrics_url.as_deref(), db, &mut watched)?,
         terraform_templates: settings.external.terraform.publishers,
+        adopt: settings.external.adopt,
         upload_dir: settings.data_dir.join("uploads"),
         max_image_bytes: settings.runtime.max_image_bytes,
         ..api::Settings::default()

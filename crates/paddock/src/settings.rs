@@ -35,6 +35,8 @@ pub(crate) struct Settings {
     pub(crate) database: Database,
     pub(crate) runtime: runtime::Settings,
     pub(crate) admin_password: Option<String>,
+    /// Whether to start although keys of stored secrets are lost.
+    pub(crate) accept_lost_keys: bool,
     pub(crate) local_agent: bool,
     pub(crate) limits: Limits,
     pub(crate) placement: placement::Settings,
@@ -89,6 +91,11 @@ impl Args {
             runtime: self.runtime(&data_dir)?,
             data_dir,
             local_agent: boolean("--local-agent", self.local_agent.as_deref(), true)?,
+            accept_lost_keys: boolean(
+                "--accept-lost-keys",
+                self.accept_lost_keys.as_deref(),
+                false,
+            )?,
             limits: self.limits()?,
             placement: self.placement()?,
             heartbeat_timeouts: self.heartbeat_timeouts()?,

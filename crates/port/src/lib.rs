@@ -93,6 +93,29 @@ pub trait Encryption: Send + Sync {
 
     /// Decrypts a secret that was encrypted for that purpose.
     fn decrypt<'a>(&'a self, purpose: &'a str, sealed: &'a str) -> PortFuture<'a, Secret>;
+
+    /// The id of the key that encrypts now. Every ciphertext of a key begins with its id and `:`.
+    fn current_key(&self) -> PortFuture<'_, String>;
+
+    /// The keys that this server holds; none if they are kept elsewhere.
+    fn key_ring(&self) -> Option<&dyn KeyRing> {
+        None
+    }
+}
+
+/// The keys of an [`Encryption`] whose keys this server holds.
+pub trait KeyRing: Send + Sync {
+    /// The ids of all keys, oldest first.
+    fn ids(&self) -> Vec<String>;
+
+    /// Adds a key that decrypts only, so that other servers can get it before it is used.
+    fn prepare(&self) -> Result<String, Fault>;
+
+    /// Adds a key that encrypts from now on.
+    fn add(&self) -> Result<String, Fault>;
+
+    /// Makes a key that it has encrypt from now on.
+    fn activate(&self, id: &str) -> Result<(), Fault>;
 }
 
 /// The health of an external system, for the health page and metrics.

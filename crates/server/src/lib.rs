@@ -18,6 +18,7 @@ use api::{App, Logs, NoLogs};
 use base::{Stop, Stopper, stop, task};
 use engine::cluster::{ClusterWorker, Providers};
 use engine::deployment::RunForWorker;
+use engine::encryption::RekeyWorker;
 use engine::environment::EnvironmentWorker;
 use engine::executor::{Commands, Deployments, Instances};
 use engine::housekeeping::Housekeeping;
@@ -128,7 +129,8 @@ impl Parts {
 
     /// The executors of resources: the built-in ones and those in external systems.
     pub fn executors(&self) -> Executors {
-        let deployments = || Deployments::new(self.db.clone(), self.api.limits);
+        let deployments =
+            || Deployments::new(self.db.clone(), self.api.limits, self.external.seal.clone());
         let built_in: [(Executor, Arc<dyn port::Operation>); 3] = [
             (Executor::Deployment, Arc::new(deployments())),
             (Executor::Service, Arc::new(Instances::new(self.db.clone(), self.rules.clone()))),
@@ -158,6 +160,7 @@ impl Parts {
     /// The work queue with all workers.
     fn driver(self, executors: Executors, metrics: Metrics, placement: &Placement) -> Driver {
         let Self { db, rules, .. } = self;
+        let rekey = RekeyWorker { db: db.clone(), seal: self.external.seal.clone() };
         let clusters = ClusterWorker::new(db.clone(), self.heartbeat_timeouts, placement.view());
         let clusters = match self.providers {
             Some(providers) => clusters.with(providers),
@@ -171,6 +174,7 @@ impl Parts {
             .with(EnvironmentWorker::new(db.clone(), self.probe))
             .with(ResourceWorker::new(db.clone(), executors))
             .with(PoolWorker::new(db.clone(), rules, placement.view()))
+            .with(rekey)
             .with(Housekeeping { db })
     }
 }

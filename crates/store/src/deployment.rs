@@ -73,6 +73,18 @@ pub async fn create(
     new: &NewDeployment,
     limits: Limits,
 ) -> Result<Deployment> {
+    let id = tx.id();
+    create_as(tx, id, owner, new, limits).await
+}
+
+/// Creates a deployment with that id, for which its environment variables are encrypted.
+pub async fn create_as(
+    tx: &mut Tx,
+    id: DeploymentId,
+    owner: OrganizationId,
+    new: &NewDeployment,
+    limits: Limits,
+) -> Result<Deployment> {
     if let Some(id) = new.pinned_to {
         cluster::get(tx, Scope::Organization(owner), id).await?;
     }
@@ -80,17 +92,17 @@ pub async fn create(
         cluster::add_deployment(tx, id, limits.per_cluster).await?;
     }
     organization::add_deployment(tx, owner, limits.per_organization).await?;
-    insert(tx, owner, new, None, None).await
+    insert(tx, id, owner, new, (None, None)).await
 }
 
 async fn insert(
     tx: &mut Tx,
+    id: DeploymentId,
     owner: OrganizationId,
     new: &NewDeployment,
-    instance: Option<InstanceId>,
-    reserved: Option<&str>,
+    (instance, reserved): (Option<InstanceId>, Option<&str>),
 ) -> Result<Deployment> {
-    let (id, now, by) = (tx.id::<DeploymentId>(), tx.now(), tx.actor().to_string());
+    let (now, by) = (tx.now(), tx.actor().to_string());
     let reason = Reason::AwaitingPlacement;
     tx.run(
         sql!(
@@ -304,8 +316,10 @@ pub(crate) async fn delete_if_empty(
         return Ok(());
     }
     let now = tx.now();
-    let sql = sql!("UPDATE deployment SET deleted_at = $2, updated_at = $2 WHERE id = $1");
-    tx.run(sql, params![deployment.id, now]).await?;
+    let sql =
+        sql!("UPDATE deployment SET deleted_at = $2, updated_at = $2, spec = $3 WHERE id = $1");
+    let spec = deployment.spec.without_secrets();
+    tx.run(sql, params![deployment.id, now, Json(&spec)]).await?;
     if let Some(id) = deployment.pinned_to {
         tx.count(Counter::Cluster(id), -1);
     }

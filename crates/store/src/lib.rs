@@ -13,6 +13,8 @@ pub mod cluster;
 pub mod db;
 pub mod denied_owner;
 pub mod deployment;
+pub mod encrypted;
+pub mod encryption_key;
 pub mod environment;
 mod error;
 pub mod event;

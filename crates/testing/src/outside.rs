@@ -93,15 +93,19 @@ pub type FakeSeal = Fake<()>;
 impl Encryption for FakeSeal {
     fn encrypt<'a>(&'a self, purpose: &'a str, secret: &'a Secret) -> PortFuture<'a, String> {
         let reversed: String = secret.reveal().chars().rev().collect();
-        self.answer(|()| format!("sealed for {purpose}: {reversed}"))
+        self.answer(|()| format!("sealed:{purpose}: {reversed}"))
     }
 
     fn decrypt<'a>(&'a self, purpose: &'a str, sealed: &'a str) -> PortFuture<'a, Secret> {
-        let Some(reversed) = sealed.strip_prefix(&format!("sealed for {purpose}: ")) else {
+        let Some(reversed) = sealed.strip_prefix(&format!("sealed:{purpose}: ")) else {
             let refused = Fault::Refused(format!("it was not sealed for {purpose}"));
             return Box::pin(std::future::ready(Err(refused)));
         };
         let text: String = reversed.chars().rev().collect();
         self.answer(|()| Secret::new(text))
+    }
+
+    fn current_key(&self) -> PortFuture<'_, String> {
+        self.answer(|()| "sealed".to_owned())
     }
 }

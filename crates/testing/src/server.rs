@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent::{Agent, Runtime, Simulated, simulated};
-use api::Publishers;
+use api::{Adopters, Publishers};
 use base::Clock;
 use base::task::Tasks;
 use engine::cluster::Providers;
@@ -69,8 +69,11 @@ pub struct TestSettings {
 impl Default for TestSettings {
     fn default() -> Self {
         // Terraform modules do not run in tests.
-        let api =
-            api::Settings { terraform_templates: Publishers::Everyone, ..api::Settings::default() };
+        let api = api::Settings {
+            terraform_templates: Publishers::Everyone,
+            adopt: Adopters::Owners,
+            ..api::Settings::default()
+        };
         Self {
             api,
             placement: placement::Settings::default(),

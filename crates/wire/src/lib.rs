@@ -15,6 +15,7 @@ pub mod amount;
 pub mod cluster;
 pub mod denied_owner;
 pub mod deployment;
+pub mod encryption;
 pub mod environment;
 pub mod event;
 pub mod executor;

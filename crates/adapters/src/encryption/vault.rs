@@ -137,4 +137,16 @@ impl Encryption for Vault {
     fn decrypt<'a>(&'a self, purpose: &'a str, sealed: &'a str) -> PortFuture<'a, Secret> {
         Box::pin(self.decrypt(purpose, sealed))
     }
+
+    /// `vault:vN`, from a ciphertext: reading the key itself would need another policy.
+    fn current_key(&self) -> PortFuture<'_, String> {
+        Box::pin(async move {
+            let sealed = self.encrypt("key version", &Secret::new("")).await?;
+            let version = sealed.strip_prefix("vault:").and_then(|rest| rest.split_once(':'));
+            match version {
+                Some((version, _)) => Ok(format!("vault:{version}")),
+                None => Err(self.peer.invalid_response("the ciphertext has no key version")),
+            }
+        })
+    }
 }

@@ -7,8 +7,8 @@ use futures_util::future::BoxFuture;
 use model::resource::Difference;
 use model::{Invalid, Secret};
 use port::{
-    Access, Dns, Encryption, Files, Observed, Operation, Outcome, PortFuture, Progress, Sso,
-    SsoClient, Task,
+    Access, Dns, Encryption, Files, KeyRing, Observed, Operation, Outcome, PortFuture, Progress,
+    Sso, SsoClient, Task,
 };
 use serde_json::{Map, Value};
 
@@ -72,6 +72,14 @@ impl<S: Encryption> Encryption for Guarded<S> {
 
     fn decrypt<'a>(&'a self, purpose: &'a str, sealed: &'a str) -> PortFuture<'a, Secret> {
         Box::pin(self.guard.call(move || self.inner.decrypt(purpose, sealed)))
+    }
+
+    fn current_key(&self) -> PortFuture<'_, String> {
+        Box::pin(self.guard.call(move || self.inner.current_key()))
+    }
+
+    fn key_ring(&self) -> Option<&dyn KeyRing> {
+        self.inner.key_ring()
     }
 }
 

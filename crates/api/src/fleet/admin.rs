@@ -88,10 +88,11 @@ async fn identify(
     if let Some(jwt) = jwt {
         // Administrators need not belong to an organization.
         let claims = oidc::claims(app, &jwt).await?;
-        let name = claims.username.unwrap_or(claims.subject);
-        return Ok(
-            is_allowed(&parts.method, kind, &claims.roles).then_some((name, Actor::Anonymous))
-        );
+        if !is_allowed(&parts.method, kind, &claims.roles) {
+            return Ok(None);
+        }
+        let actor = oidc::actor(app, &claims).await?;
+        return Ok(Some((claims.username.unwrap_or(claims.subject), actor)));
     }
     let caller = Caller::from_request_parts(parts, app).await?;
     Ok(caller.is_admin().then(|| (caller.user.username.clone(), caller.actor())))

@@ -20,7 +20,7 @@ use crate::Problem;
 use crate::body::Json;
 use crate::caller::Call;
 use crate::page::{NumberedList, NumberedPageQuery, Query, id};
-use crate::platform::deployment::must_not_belong_to_instance;
+use crate::platform::deployment::{must_not_belong_to_instance, with_encrypted_env};
 
 /// Number of deployments deleted in one transaction.
 const BATCH: i64 = 100;
@@ -192,12 +192,13 @@ pub(crate) async fn deployment_create(
     Json(request): Json<DeploymentRequest>,
 ) -> Result<(StatusCode, Answer<DeploymentResponse>), Problem> {
     let cluster_id = request.cluster_id.to_string();
-    let new = request.into_new()?;
+    let id = app.db.id();
+    let new = with_encrypted_env(&app, id, request.into_new()?).await?;
     let mut tx = app.db.begin(caller.actor()).await?;
     let cluster = find(&mut tx, &caller, &cluster_id).await?;
     let new = NewDeployment { pinned_to: Some(cluster.id), ..new };
     let (owner, limits) = (caller.user.organization_id, app.settings.limits);
-    let created = store::deployment::create(&mut tx, owner, &new, limits).await?;
+    let created = store::deployment::create_as(&mut tx, id, owner, &new, limits).await?;
     tx.commit().await?;
     Ok((StatusCode::CREATED, Answer(created.into())))
 }

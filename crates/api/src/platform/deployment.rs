@@ -16,12 +16,12 @@ use wire::event::EventList;
 use wire::explain::DryRun;
 
 use super::explain::dry_run_placement;
-use crate::Problem;
 use crate::body::Json;
 use crate::caller::Call;
 use crate::etag::{IfMatch, etag};
-use crate::idempotency::IdempotencyKey;
+use crate::idempotency::{IdempotencyKey, WithSealedEnv};
 use crate::page::{List, PageQuery, Query, flag, id, id_field, number};
+use crate::{App, Problem};
 
 fn checked(new: NewDeployment) -> Result<deployment::NewDeployment, Problem> {
     let pinned_to = new.cluster_id.as_deref().map(|text| id("cluster", text)).transpose()?;
@@ -71,14 +71,48 @@ pub(crate) async fn deployment_create(
     if flag("dry_run", query.dry_run.as_deref())? {
         return Ok(Answer(dry_run_placement(&app, &caller, &new).await?).into_response());
     }
+    let (id, env) = (app.db.id(), new.spec.env.clone());
+    let new = with_encrypted_env(&app, id, new).await?;
     let mut tx = app.db.begin(caller.actor()).await?;
-    if let Some(answer) = key.replay(&mut tx, &caller).await? {
-        return Ok(answer);
+    if let Some(stored) = key.stored(&mut tx, &caller).await? {
+        drop(tx);
+        return key.replayed_with_env(&app, stored).await;
     }
     let (owner, limits) = (caller.user.organization_id, app.settings.limits);
-    let created = store::deployment::create(&mut tx, owner, &new, limits).await?;
-    let generation = created.generation;
-    key.finish(&app, tx, &caller, &Deployment::from(created), etag(generation)).await
+    let created = store::deployment::create_as(&mut tx, id, owner, &new, limits).await?;
+    let (generation, sealed) = (created.generation, created.spec.sealed_env.clone());
+    let shown = Deployment { env, ..created.into() };
+    let stored = WithSealedEnv::new(&shown, id, sealed);
+    key.finish_with_env(&app, tx, &caller, &stored, &shown, etag(generation)).await
+}
+
+/// Encrypts the environment variables of a new deployment before it is stored.
+pub(crate) async fn with_encrypted_env(
+    app: &App,
+    id: DeploymentId,
+    mut new: deployment::NewDeployment,
+) -> Result<deployment::NewDeployment, Problem> {
+    let encrypted = engine::secrets::encrypt_env(&*app.seal, id, &mut new.spec).await;
+    encrypted.map_err(|fault| {
+        tracing::warn!(deployment = %id, %fault, "encrypting environment variables failed");
+        Problem::unavailable("Secret encryption backend unavailable; try again.")
+    })?;
+    Ok(new)
+}
+
+/// The response for a deployment, with its environment variables decrypted.
+pub(crate) async fn response(app: &App, mut found: deployment::Deployment) -> Deployment {
+    engine::secrets::decrypt_env(&*app.seal, &mut found).await;
+    found.into()
+}
+
+/// The response for several deployments.
+pub(crate) async fn responses(app: &App, found: Vec<deployment::Deployment>) -> Vec<Deployment> {
+    let mut shown = Vec::with_capacity(found.len());
+    for deployment in found {
+        shown.push(response(app, deployment).await);
+    }
+    shown
 }
 
 /// Creation options.
@@ -104,7 +138,7 @@ pub(crate) async fn deployment_list(
     let filter = Filter { name: filter.name, cluster, status, ..Filter::default() };
     let found =
         store::deployment::list(&mut app.db.read().await?, caller.scope(), &filter, &page).await?;
-    let items = found.into_iter().map(Deployment::from).collect();
+    let items = responses(&app, found).await;
     Ok(Answer(List::new(items, &page, |d| d.id.to_string())))
 }
 
@@ -121,8 +155,9 @@ pub(crate) async fn deployment_get(
     let found = store::deployment::get(&mut read, caller.scope(), id).await?;
     let replicas = store::deployment::replica::list(&mut read, id).await?;
     let replica_statuses = Some(replicas.into_iter().map(ReplicaStatus::from).collect());
+    drop(read);
     let tag = etag(found.generation);
-    Ok((tag, Answer(Deployment { replica_statuses, ..found.into() })))
+    Ok((tag, Answer(Deployment { replica_statuses, ..response(&app, found).await })))
 }
 
 /// Updates a deployment's name, priority, labels or number of replicas.
@@ -150,7 +185,7 @@ pub(crate) async fn deployment_update(
     let change = Change { name, priority, labels: change.labels, replicas };
     let changed = store::deployment::set(&mut tx, id, &change).await?;
     tx.commit().await?;
-    Ok((etag(changed.generation), Answer(Deployment::from(changed))))
+    Ok((etag(changed.generation), Answer(response(&app, changed).await)))
 }
 
 /// Deletes a deployment.
@@ -168,7 +203,7 @@ pub(crate) async fn deployment_delete(
     must_not_belong_to_instance(&store::deployment::get(&mut tx, caller.scope(), id).await?)?;
     let deleting = store::deployment::request_delete(&mut tx, caller.scope(), id).await?;
     tx.commit().await?;
-    Ok((StatusCode::ACCEPTED, Answer(deleting.into())))
+    Ok((StatusCode::ACCEPTED, Answer(response(&app, deleting).await)))
 }
 
 /// Fails for a deployment that belongs to an instance: it changes only with the instance.

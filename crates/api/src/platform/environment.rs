@@ -1,5 +1,6 @@
 //! Environments: create, list, read and update.
 
+pub(crate) mod adoption;
 pub(crate) mod alias;
 pub(crate) mod command;
 pub(crate) mod drift;
@@ -44,6 +45,7 @@ pub(crate) async fn environment_create(
     }
     let (owner, user) = (caller.user.organization_id, caller.user.id);
     let created = engine::environment::create(&mut tx, owner, user, &spec, hash.as_deref()).await?;
+    adoption::must_be_allowed(&app, &mut tx, &caller, &created, &spec.adopt).await?;
     let generation = created.generation;
     let response = shape::with_resources(&mut tx, created).await?;
     key.accepted().finish(&app, tx, &caller, &response, etag(generation)).await

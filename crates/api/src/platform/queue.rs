@@ -3,8 +3,9 @@
 use axum::Json as Answer;
 use serde::Deserialize;
 use utoipa::IntoParams;
-use wire::deployment::{Deployment, Queue};
+use wire::deployment::Queue;
 
+use super::deployment::responses;
 use crate::Problem;
 use crate::caller::Call;
 use crate::page::{Query, id_field, number};
@@ -31,5 +32,5 @@ pub(crate) async fn queue_list(
     let cluster = filter.cluster_id.map(|text| id_field("cluster_id", &text)).transpose()?;
     let mut read = app.db.read().await?;
     let found = store::deployment::queue(&mut read, caller.scope(), cluster, limit).await?;
-    Ok(Answer(Queue { items: found.into_iter().map(Deployment::from).collect() }))
+    Ok(Answer(Queue { items: responses(&app, found).await }))
 }

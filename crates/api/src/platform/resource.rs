@@ -11,7 +11,7 @@ use model::{environment, name, resource};
 use store::{Read, Scope};
 use wire::resource::{AdoptRequest, Resource};
 
-use super::environment::locked;
+use super::environment::{adoption, locked};
 use crate::Problem;
 use crate::body::Json;
 use crate::caller::Call;
@@ -88,6 +88,7 @@ pub(crate) async fn resource_adopt(
     if adopting.status == Status::Destroyed {
         return Err(Problem::not_found("resource", &resource));
     }
+    adoption::must_be_allowed_for(&app, &caller, &adopting)?;
     let adopting = engine::environment::adopt(&mut tx, &environment, adopting, &object).await?;
     let response = shape::with_input(&mut tx, adopting).await?;
     tx.commit().await?;

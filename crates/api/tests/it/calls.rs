@@ -365,6 +365,7 @@ fn platform(on: &Fixtures) -> Vec<Entry> {
         "GET /api/v1/admin/denied-owners",
         "DELETE /api/v1/admin/denied-owners/{id}",
         "GET /api/v1/fleet/scaling",
+        "GET /api/v1/admin/encryption",
         "GET /api/v1/agent/desired",
         "GET /api/v1/agent/logs",
         "GET /api/v1/events",
@@ -459,6 +460,11 @@ fn instances(on: &Fixtures) -> Vec<Entry> {
             "POST /api/v1/admin/denied-owners",
             json!({"owner": "nobody", "reason": "none"}),
             vec![("owner", Name(255)), ("reason", OptionalName(500))],
+        ),
+        (
+            "POST /api/v1/admin/encryption/rekey",
+            json!({"prepare": false}),
+            vec![("prepare", YesOrNo)],
         ),
     ]
 }

@@ -128,6 +128,34 @@ on_both_engines! {
         assert!(shop.executor.state().calls.contains(&"adopt old/part".to_owned()));
     }
 
+    async fn external_object_is_adopted_only_by_those_whom_the_platform_allows(engine: Engine) {
+        use api::Adopters::{Admin, Off, Owners};
+        for (adopt, statuses) in [(Owners, [403, 202, 202]), (Admin, [403, 403, 202]), (Off, [403; 3])] {
+            let shop = Shop::open_for(engine, adopt).await;
+            let admin = shop.paddock.admin().await;
+            let member = shop.paddock.member(&shop.ann, "mia").await;
+            shop.executor.state().refuses.insert("settings".into());
+            let id = shop.create(json!({})).await;
+            shop.until(&id, "failed").await;
+            let path = format!("{}/resources/part-0/adopt", path(&id));
+            for (caller, status) in [&member, &shop.ann, &admin].into_iter().zip(statuses) {
+                let answer = caller.post(&path, json!({"what": "prod/db"})).await;
+                assert_eq!(answer.status, status, "{adopt:?} {:#}", answer.json);
+                if status == 403 {
+                    let said = details(&answer);
+                    assert!(said.contains("part-0") && said.contains("--adopt"), "{said}");
+                }
+            }
+            let body = json!({
+                "name": "other", "templates": ["shop@1.0.0"], "adopt": {"base": "prod/base"},
+            });
+            let answer = member.post("/api/v1/environments", body).await;
+            assert_eq!(answer.status, 403, "{adopt:?} {:#}", answer.json);
+            let others = member.get("/api/v1/environments?name=other").await.expect(200);
+            assert_eq!(others["items"], json!([]), "nothing is created");
+        }
+    }
+
     async fn change_is_applied_completely(engine: Engine) {
         let shop = Shop::open(engine).await;
         let extra = "resources:\n  - {name: extra, executor: vault-secret, with: {path: extra}}\n";

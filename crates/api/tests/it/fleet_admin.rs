@@ -43,6 +43,28 @@ on_both_engines! {
         }
     }
 
+    async fn events_name_the_oidc_administrator(engine: Engine) {
+        let tokens = FakeTokens::default();
+        let settings = TestSettings { api: tokens.settings(), api_only: true, ..TestSettings::default() };
+        let (paddock, ann) = start_with(engine, settings).await;
+        let roles = || vec!["kas-fleet-manager-admin-full".to_owned()];
+        let eve = api::oidc::Claims { roles: roles(), organization: None, ..person("eve", "none") };
+        let zoe = api::oidc::Claims { roles: roles(), ..person("zoe", "1") };
+        let zoe = paddock.client.with_token(&tokens.add(zoe));
+        let own = zoe.get("/user/").await.text("id");
+        let eve = paddock.client.with_token(&tokens.add(eve));
+        for (name, admin, actor) in
+            [("one", eve, "oidc:id of eve".to_owned()), ("two", zoe, format!("user:{own}"))]
+        {
+            let id = request_kafka(&ann, name).await;
+            admin.delete(&format!("{API}/admin/kafkas/{id}?async=true")).await.expect(202);
+            let path = format!("/api/v1/events?subject={id}&limit=1000");
+            let events = paddock.admin().await.get(&path).await.expect(200);
+            let last = events["items"].as_array().unwrap().last().unwrap().clone();
+            assert_eq!(last["actor"], actor, "{last:#}");
+        }
+    }
+
     async fn administrators_see_all_instances_with_more_fields(engine: Engine) {
         let (paddock, ann, mock) = registered(engine).await;
         let (zoe, admin) = (paddock.owner("zoe").await, paddock.admin().await);

@@ -105,6 +105,33 @@ on_both_engines! {
         eve.delete(&path).await.expect(202);
     }
 
+    async fn token_that_names_another_organization_is_refused(engine: Engine) {
+        let (paddock, tokens) = start_with_tokens(engine).await;
+        let bob = paddock.client.with_token(&tokens.add(person("bob", "1")));
+        let own = bob.get("/organization/").await.text("id");
+        // An administrator of organization 2 is no owner of organization 1.
+        let elsewhere = Claims { is_org_admin: true, ..person("bob", "2") };
+        let elsewhere = paddock.client.with_token(&tokens.add(elsewhere));
+        let rename = json!({"name": "taken"});
+        for answer in [
+            elsewhere.get("/organization/").await,
+            elsewhere.patch(&format!("/api/v1/organizations/{own}"), rename).await,
+        ] {
+            assert_eq!(answer.status, 403, "{:#}", answer.json);
+            let said = answer.json.to_string();
+            assert!(said.contains("belongs to another organization"), "{said}");
+        }
+        assert_eq!(bob.get("/organization/").await.text("name"), "1");
+        let admin = paddock.admin().await;
+        let all = admin.get("/api/v1/organizations").await.expect(200).to_string();
+        assert!(!all.contains("\"2\""), "no organization is created: {all}");
+        // The role in the user's own organization follows the token.
+        let raised = Claims { is_org_admin: true, ..person("bob", "1") };
+        let raised = paddock.client.with_token(&tokens.add(raised));
+        let path = format!("/api/v1/organizations/{own}");
+        raised.patch(&path, json!({"name": "mine"})).await.expect(200);
+    }
+
     async fn invalid_tokens_are_rejected(engine: Engine) {
         let (paddock, tokens) = start_with_tokens(engine).await;
         let homeless = tokens.add(Claims { organization: None, ..person("eve", "1") });

@@ -30,6 +30,19 @@ on_both_engines! {
         }
     }
 
+    async fn replayed_deployment_has_its_environment_variables(engine: Engine) {
+        let (paddock, ann) = start(engine).await;
+        let body = json!({"resources": {"cpu": 1}, "env": {"KEY": "env-word-4b2", "EMPTY": ""}});
+        let first = keyed(&ann, "/api/v1/deployments", &body, "k").await;
+        let again = keyed(&ann, "/api/v1/deployments", &body, "k").await;
+        assert_eq!(first.json["env"], body["env"]);
+        assert_eq!(first.json, again.json);
+        let owner = ann.get("/user/").await.text("id");
+        let mut read = paddock.db().read().await.unwrap();
+        let stored = store::idempotency::get(&mut read, &owner, "k").await.unwrap().unwrap();
+        assert!(!stored.body.contains("env-word-4b2"), "{}", stored.body);
+    }
+
     async fn idempotency_key_is_bound_to_one_request_of_one_user(engine: Engine) {
         let (paddock, ann) = start(engine).await;
         let mia = paddock.member(&ann, "mia").await;

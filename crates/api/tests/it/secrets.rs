@@ -1,8 +1,13 @@
 //! Secrets must appear only in the response that returns them.
 
+use std::sync::Arc;
+
+use model::DeploymentId;
+use model::deployment::{NewDeployment, Spec};
+use port::Fault;
 use serde_json::json;
 use store::{Scope, event};
-use testing::{Client, Engine, TestPaddock, on_both_engines};
+use testing::{Client, Engine, FakeSeal, TestPaddock, TestSettings, on_both_engines, rows};
 
 use crate::world::{agent_cluster, agent_of, deployment_path};
 
@@ -38,10 +43,67 @@ on_both_engines! {
             let file = url.strip_prefix("sqlite:").unwrap();
             for file in [file.to_owned(), format!("{file}-wal")] {
                 let bytes = std::fs::read(&file).unwrap_or_default();
-                assert_contains_none(&file, &String::from_utf8_lossy(&bytes), &secrets);
+                assert_contains_none(&file, &String::from_utf8_lossy(&bytes), &events);
             }
         }
     }
+}
+
+on_both_engines! {
+    async fn environment_variables_of_an_older_release_are_encrypted_in_place(engine: Engine) {
+        let paddock = TestPaddock::start(engine).await;
+        let ann = paddock.owner("ann").await;
+        let me = ann.get("/organization/").await.text("id").parse().unwrap();
+        let env = [("PASSPHRASE".to_owned(), ENV_VALUE.to_owned())].into();
+        let new = NewDeployment {
+            name: "old".into(),
+            pinned_to: None,
+            spec: Spec { env, replicas: 1, image: Some("web:1".into()), ..Spec::default() },
+            priority: 0,
+            labels: Default::default(),
+        };
+        let old = rows::deployment(paddock.db(), me, &new).await;
+        assert_eq!(old.spec.env["PASSPHRASE"], ENV_VALUE, "as the older release stored it");
+        let path = deployment_path(&old.id.to_string());
+        let shown = |json: serde_json::Value| json["env"]["PASSPHRASE"].clone();
+        assert_eq!(shown(ann.get(&path).await.expect(200)), ENV_VALUE, "readable before");
+
+        engine::encryption::start(paddock.db()).await.unwrap();
+        let stored = until_encrypted(&paddock, old.id).await;
+        assert!(stored.env.is_empty() && stored.sealed_env.contains_key("PASSPHRASE"));
+        assert_eq!(shown(ann.get(&path).await.expect(200)), ENV_VALUE, "and after");
+        ann.delete(&path).await.expect(202);
+        paddock.until_deleted(&ann, &path).await;
+    }
+
+    async fn unreadable_environment_variables_are_hidden_and_creation_fails(engine: Engine) {
+        let seal = Arc::new(FakeSeal::default());
+        let settings = TestSettings { seal: seal.clone(), ..TestSettings::default() };
+        let paddock = TestPaddock::start_with(engine, settings).await;
+        let ann = paddock.owner("ann").await;
+        let body = json!({"resources": {"cpu": 1}, "env": {"A": ENV_VALUE}});
+        let id = ann.post("/api/v1/deployments", body.clone()).await.text("id");
+        seal.set_fault(Some(Fault::Unavailable("Vault is down".into())));
+        for path in [deployment_path(&id), "/api/v1/deployments".into(), "/api/v1/queue".into()] {
+            let shown = ann.get(&path).await.expect(200).to_string();
+            assert!(shown.contains("•••") && !shown.contains(ENV_VALUE), "{shown}");
+        }
+        assert_eq!(ann.post("/api/v1/deployments", body).await.status, 503);
+        assert_eq!(ann.get("/api/v1/deployments").await.expect(200)["items"][1], json!(null));
+    }
+}
+
+/// The spec of a deployment, once the worker has encrypted it.
+async fn until_encrypted(paddock: &TestPaddock, id: DeploymentId) -> Spec {
+    for _ in 0..400 {
+        let mut read = paddock.db().read().await.unwrap();
+        let found = store::deployment::get(&mut read, Scope::All, id).await.unwrap();
+        if found.spec.env.is_empty() {
+            return found.spec;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(25)).await;
+    }
+    panic!("the variables of {id} stay in clear text");
 }
 
 /// Creates everything that has a secret in its request or response. Returns the secrets.

@@ -70,6 +70,13 @@ impl Shop {
         Self::still(engine).await.opened().await
     }
 
+    /// Same as [`Shop::open`], where these may adopt external objects.
+    pub(crate) async fn open_for(engine: Engine, adopt: api::Adopters) -> Self {
+        let mut settings = TestSettings::default();
+        settings.api.adopt = adopt;
+        Self::start_with(engine, settings).await.opened().await
+    }
+
     async fn opened(self) -> Self {
         self.publish(SHOP).await.expect(201);
         self

@@ -142,6 +142,7 @@ fn expand_and_plan(
     let context = Context {
         environment_id: now.map(|now| now.id.to_string()).unwrap_or_default(),
         environment_name: now.map(|now| now.name.clone()).unwrap_or_default(),
+        organization_id: now.map(|now| now.organization_id.to_string()).unwrap_or_default(),
         parameters: expanded.parameters.clone(),
         outputs: resource::outputs(existing),
     };

@@ -78,7 +78,7 @@ impl Commands {
             return Ok(Progress::Running { reason, percent });
         }
         let new = self.new_object(task, config).await?;
-        pending(self.deployments.create(task, &new).await?)
+        pending(self.deployments.create(task, new).await?)
     }
 
     async fn new_object(

@@ -1,6 +1,7 @@
 //! Deployments that belong to environments.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use model::deployment::{Deployment, NewDeployment, Restart, Spec, Status};
@@ -15,7 +16,8 @@ use super::{
     adopt, begin, differs, failed, fault, found, labels, linked_id, missing, next_event,
     object_name, quota_exceeded, refused, scope, set_link,
 };
-use port::{Fault, Files, Observed, Operation, Outcome, PortFuture, Progress, Task};
+use crate::secrets;
+use port::{Encryption, Fault, Files, Observed, Operation, Outcome, PortFuture, Progress, Task};
 
 /// Kind of deployments in links.
 const KIND: &str = "deployment";
@@ -24,12 +26,13 @@ const KIND: &str = "deployment";
 pub struct Deployments {
     pub(super) db: Db,
     pub(super) limits: Limits,
+    pub(super) seal: Arc<dyn Encryption>,
 }
 
 impl Deployments {
     /// Creates the executor. The limits are those of the API.
-    pub fn new(db: Db, limits: Limits) -> Self {
-        Self { db, limits }
+    pub fn new(db: Db, limits: Limits, seal: Arc<dyn Encryption>) -> Self {
+        Self { db, limits, seal }
     }
 
     /// The deployment that was created for a resource, if it still exists.
@@ -45,11 +48,13 @@ impl Deployments {
     pub(super) async fn create(
         &self,
         task: &Task,
-        new: &NewDeployment,
+        mut new: NewDeployment,
     ) -> Result<Deployment, Fault> {
+        let id = self.db.id();
+        secrets::encrypt_env(&*self.seal, id, &mut new.spec).await?;
         let (mut tx, of) = begin(&self.db, task).await?;
-        let created =
-            store::deployment::create(&mut tx, of.organization_id, new, self.limits).await;
+        let owner = of.organization_id;
+        let created = store::deployment::create_as(&mut tx, id, owner, &new, self.limits).await;
         let created = created.map_err(|error| match error {
             // Retried: another deployment may be deleted.
             store::Error::Limit { .. } => quota_exceeded(&error),
@@ -111,7 +116,7 @@ impl Deployments {
                 let mut read = self.db.read().await.map_err(fault)?;
                 let new = new_object(&mut read, task, &config).await?;
                 drop(read);
-                self.create(task, &new).await?
+                self.create(task, new).await?
             }
         };
         if self.change(task, &now, &config).await? {

@@ -37,7 +37,8 @@ impl From<store::Error> for StepError {
     }
 }
 
-fn purpose(id: InstanceId) -> String {
+/// Encryption context of an instance's client.
+pub(crate) fn purpose(id: InstanceId) -> String {
     format!("instance/{id}/sign-in")
 }
 

@@ -70,6 +70,7 @@ impl ResourceWorker {
         let context = Context {
             environment_id: env.id.to_string(),
             environment_name: env.name.clone(),
+            organization_id: env.organization_id.to_string(),
             parameters,
             outputs,
         };

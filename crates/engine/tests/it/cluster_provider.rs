@@ -368,7 +368,7 @@ on_both_engines! {
         let sealed = secret::list(&mut read, lab.id).await.unwrap();
         assert_eq!(sealed.keys().collect::<Vec<_>>(), [AGENT_TOKEN, KUBECONFIG, "note"]);
         for (name, sealed) in sealed {
-            let prefix = format!("sealed for cluster/{}/{name}", lab.id);
+            let prefix = format!("sealed:cluster/{}/{name}", lab.id);
             assert!(sealed.starts_with(&prefix), "{sealed}");
         }
     }

@@ -66,13 +66,13 @@ on_both_engines! {
         let ready = world.until_instance(id, Status::Ready).await;
         let mut read = world.db.read().await.unwrap();
         let held = deployment::get(&mut read, Scope::All, ready.deployment_id.unwrap()).await.unwrap();
-        assert!(held.spec.sealed_env["OIDC_CLIENT_SECRET"].starts_with("sealed for deployment/"));
+        assert!(held.spec.sealed_env["OIDC_CLIENT_SECRET"].starts_with("sealed:deployment/"));
         assert!(!held.spec.env.contains_key("OIDC_CLIENT_SECRET"));
         world.db.number_events().await.unwrap();
         let all = store::event::Filter::default();
         let events = store::event::list(&mut read, Scope::All, &all, 0, 10_000).await.unwrap();
         let text = format!("{events:?}");
-        assert!(!text.contains("secret 0") && !text.contains("sealed for"), "{text}");
+        assert!(!text.contains("secret 0") && !text.contains("sealed:"), "{text}");
     }
 
     async fn unavailable_external_system_is_retried_without_leaks(engine: Engine) {

@@ -95,9 +95,11 @@ fn scope(node: &Node, context: &Context) -> Scope {
 }
 
 pub(super) fn environment(context: &Context) -> JinjaValue {
-    JinjaValue::from_serialize(
-        json!({"id": context.environment_id, "name": context.environment_name}),
-    )
+    JinjaValue::from_serialize(json!({
+        "id": context.environment_id,
+        "name": context.environment_name,
+        "organization_id": context.organization_id,
+    }))
 }
 
 /// The outputs of a resource; none if they are not known. A counted resource has the outputs of its

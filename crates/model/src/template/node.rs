@@ -52,6 +52,8 @@ pub struct Context {
     pub environment_id: String,
     /// The environment's name.
     pub environment_name: String,
+    /// The id of its organization.
+    pub organization_id: String,
     /// All parameters, including defaults.
     pub parameters: Map<String, Value>,
     /// The outputs of applied nodes, by node name (`web`, `web-0`).

@@ -7,6 +7,10 @@ use serde_json::{Map, Value};
 use super::{Names, Template, expression};
 use crate::Invalid;
 
+/// The fields of `environment`.
+const ENVIRONMENT: [&str; 4] =
+    ["environment", "environment.id", "environment.name", "environment.organization_id"];
+
 /// The names that a template's expressions may reference.
 pub(super) struct Symbols<'a> {
     parameters: BTreeSet<&'a str>,
@@ -120,7 +124,7 @@ impl<'a> Symbols<'a> {
             found.paths.entry(resource.to_owned()).or_insert_with(|| path.to_owned());
         } else if name == "index" {
             found.index = Some(path.to_owned());
-        } else if matches!(name.as_str(), "environment" | "environment.id" | "environment.name") {
+        } else if ENVIRONMENT.contains(&name.as_str()) {
             found.environment = true;
         } else {
             return Err(Invalid::new(path, self.unknown_name(&name)));
@@ -133,7 +137,10 @@ impl<'a> Symbols<'a> {
             return format!("{name} is a group; reference one of its resources instead");
         }
         if name.starts_with("environment.") {
-            return format!("unknown field {name}; available: environment.id, environment.name");
+            return format!(
+                "unknown field {name}; available: environment.id, environment.name, \
+                 environment.organization_id"
+            );
         }
         let mut all: Vec<&str> = self.parameters.iter().copied().collect();
         all.extend(self.declarations.keys().map(String::as_str));

@@ -3,6 +3,7 @@
 mod denied_owner;
 mod instance;
 mod quota;
+mod rekey;
 mod scaling;
 
 use super::error::Error;
@@ -26,6 +27,12 @@ pub(crate) enum Command {
         after_help = "Example:\n  paddock admin scaling\n  paddock admin scaling --output json"
     )]
     Scaling,
+    /// Rotate the key that encrypts stored secrets, and encrypt them again
+    #[command(after_help = "\
+Example:
+  paddock admin rekey --wait
+  paddock admin rekey --prepare")]
+    Rekey(rekey::Args),
 }
 
 /// Runs a command.
@@ -35,6 +42,7 @@ pub(crate) async fn run(command: Command, api: &Api, printer: &mut Printer) -> R
         Command::Instance(command) => instance::run(command, api, printer).await,
         Command::DeniedOwner(command) => denied_owner::run(command, api, printer).await,
         Command::Scaling => scaling::run(api, printer).await,
+        Command::Rekey(args) => rekey::run(args, api, printer).await,
     };
     outcome.map_err(|error| match error.status() {
         Some(403) => error.or_hint(LOGIN_HINT),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use adapters::confined::{Confined, Place};
 use adapters::consul::{self, Consul};
 use adapters::guard::Guarded;
 use adapters::http_calls::HttpCalls;
@@ -72,6 +73,8 @@ fn consul(
     let options = consul::Options { token, datacenter, ..consul::Options::new(&set.addr) };
     let consul = Consul::new(options).context("--consul-addr")?;
     let consul = Guarded::new(consul, guard("Consul", watched));
+    let place = Place { path: "prefix", within: "datacenter", setting: "--consul-prefix" };
+    let consul = Confined::new(consul, place, set.prefix.clone());
     Ok(Some((Executor::ConsulKv, Arc::new(consul))))
 }
 
@@ -90,5 +93,7 @@ fn vault(
     // Never stopped explicitly: the token expires when the process ends.
     task::spawn("Vault token renewal", secrets.renewal().run());
     let secrets = Guarded::new(secrets, guard("Vault's secrets", watched));
+    let place = Place { path: "path", within: "mount", setting: "--vault-prefix" };
+    let secrets = Confined::new(secrets, place, set.prefix.clone());
     Ok(Some((Executor::VaultSecret, Arc::new(secrets))))
 }

@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use adapters::dns::rfc2136::{self, Key, Rfc2136};
 use adapters::dns::route53::{self, Route53};
-use adapters::encryption::{local, vault};
 use adapters::guard::{self, Guard, Guarded};
 use adapters::sso::{keycloak, registration};
 use anyhow::Context;
-use base::{Entropy as _, OsEntropy, entropy};
+use base::{OsEntropy, entropy};
 use engine::instance::ExternalSystems;
 use model::Secret;
 use port::{Dns, Encryption, Monitored, Sso};
@@ -24,24 +23,12 @@ const TTL: u32 = 300;
 pub(super) fn build(
     settings: &Settings,
     db: &Db,
+    seal: Arc<dyn Encryption>,
     watched: &mut Vec<Arc<dyn Monitored>>,
 ) -> anyhow::Result<ExternalSystems> {
     let set = &settings.external;
     let dns = set.dns.as_ref().map(|set| dns(set, db, watched)).transpose()?;
     let sso = set.sso.as_ref().map(|set| sso(set, watched)).transpose()?;
-    let transit = set.vault.as_ref().and_then(|vault| Some((&vault.addr, vault.transit.as_ref()?)));
-    let seal: Arc<dyn Encryption> = match transit {
-        Some((addr, (token, key))) => {
-            let options = vault::Options::new(addr, token.clone(), key);
-            let vault = vault::Vault::new(options).context("--vault-addr")?;
-            Arc::new(Guarded::new(vault, guard("Vault", watched)))
-        }
-        None => {
-            let path = settings.data_dir.join("seal.key");
-            let fill = Arc::new(|buffer: &mut [u8]| OsEntropy.fill(buffer));
-            Arc::new(local::LocalKey::load_or_create(&path, fill).context("--data-dir")?)
-        }
-    };
     let (domain, rotate_every) = (set.domain.clone(), set.sso_rotate_every);
     Ok(ExternalSystems { dns, sso, seal, domain, rotate_every })
 }

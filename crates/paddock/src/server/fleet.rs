@@ -21,7 +21,7 @@ use crate::settings::external;
 /// Builds the verifier of OIDC tokens, if an issuer is configured.
 pub(super) fn oidc(set: Option<&external::Oidc>, db: &Db) -> anyhow::Result<Oidc> {
     let Some(set) = set else { return Ok(Oidc::default()) };
-    let audience = set.audience.clone();
+    let audience = Some(set.audience.clone());
     let options = oidc::Options { audience, ..oidc::Options::new(&set.issuer) };
     let verifier = Verifier::new(options).context("--oidc-issuer")?;
     Ok(Oidc(Some(Arc::new(TokenVerifier { verifier, db: db.clone() }))))

@@ -58,6 +58,9 @@ settings! {
     /// Password of the user `admin`; prefer the environment variable [default: generated at first
     /// start]
     admin_password: "PADDOCK_ADMIN_PASSWORD", "TEXT";
+    /// Start although `seal.key` lacks keys of stored secrets, which stay unreadable
+    /// [default: false]
+    accept_lost_keys: "PADDOCK_ACCEPT_LOST_KEYS", "BOOL";
     /// Offer this machine as a cluster [default: true]
     local_agent: "PADDOCK_LOCAL_AGENT", "BOOL";
     /// Maximum deployments per organization [default: 1000]
@@ -136,6 +139,9 @@ settings! {
     consul_token: "PADDOCK_CONSUL_TOKEN", "TEXT";
     /// Default Consul datacenter [default: that of the Consul agent]
     consul_datacenter: "PADDOCK_CONSUL_DATACENTER", "NAME";
+    /// Prefix of Consul keys per organization, with `{organization}` for its id; empty for none
+    /// [default: {organization}/]
+    consul_prefix: "PADDOCK_CONSUL_PREFIX", "TEMPLATE";
     /// Vault server for secrets and certificates of environments
     vault_addr: "PADDOCK_VAULT_ADDR", "URL";
     /// Vault token; prefer the environment variable
@@ -146,6 +152,12 @@ settings! {
     vault_secret_id: "PADDOCK_VAULT_SECRET_ID", "TEXT";
     /// Mount path of the AppRole auth method, below auth [default: approle]
     vault_approle_mount: "PADDOCK_VAULT_APPROLE_MOUNT", "PATH";
+    /// Prefix of Vault paths per organization, with `{organization}` for its id; empty for none
+    /// [default: {organization}/]
+    vault_prefix: "PADDOCK_VAULT_PREFIX", "TEMPLATE";
+    /// Who may adopt existing objects of external systems: `owners` (of the organization),
+    /// `admin` or `off` [default: admin]
+    adopt: "PADDOCK_ADOPT", "WHO";
     /// Vault namespace of environment secrets [default: none]
     vault_namespace: "PADDOCK_VAULT_NAMESPACE", "PATH";
     /// Key of Vault's transit engine that encrypts stored secrets [default: a key in the data

@@ -9,7 +9,7 @@ pub(crate) struct ContainerArgs {
     /// `kubernetes` or `simulated` (no containers) [default: auto]
     #[arg(long, env = "PADDOCK_RUNTIME", value_name = "NAME")]
     pub(crate) runtime: Option<String>,
-    /// Registry credentials, in the format of `docker login`
+    /// Registry credentials, in the format of Docker's config.json
     #[arg(long, env = "PADDOCK_REGISTRY_AUTH_FILE", value_name = "FILE")]
     registry_auth_file: Option<String>,
     /// Repositories that every organization may pull with these credentials, such as

@@ -4,10 +4,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use adapters::confined::PrefixTemplate;
 use adapters::dns::route53::AccessKey;
 use adapters::vault::Auth;
 use anyhow::{Context, bail};
-use api::Publishers;
+use api::{Adopters, Publishers};
 use model::Secret;
 
 use super::Args;
@@ -22,6 +23,8 @@ pub(crate) struct Settings {
     pub(crate) sso_rotate_every: Option<Duration>,
     pub(crate) consul: Option<Consul>,
     pub(crate) vault: Option<Vault>,
+    /// Who may adopt objects of external systems.
+    pub(crate) adopt: Adopters,
     /// Whether templates may call addresses of private networks.
     pub(crate) allow_private: bool,
     pub(crate) observe_every: Duration,
@@ -79,6 +82,7 @@ pub(crate) struct Consul {
     pub(crate) addr: String,
     pub(crate) token: Option<Secret>,
     pub(crate) datacenter: Option<String>,
+    pub(crate) prefix: Option<PrefixTemplate>,
 }
 
 /// Vault server for secrets of environments.
@@ -87,6 +91,7 @@ pub(crate) struct Vault {
     pub(crate) addr: String,
     pub(crate) sign_in: Auth,
     pub(crate) namespace: Option<String>,
+    pub(crate) prefix: Option<PrefixTemplate>,
     /// Token and key name of the transit engine that encrypts stored secrets.
     pub(crate) transit: Option<(Secret, String)>,
 }
@@ -95,7 +100,7 @@ pub(crate) struct Vault {
 #[derive(Debug)]
 pub(crate) struct Oidc {
     pub(crate) issuer: String,
-    pub(crate) audience: Option<String>,
+    pub(crate) audience: String,
 }
 
 impl Args {
@@ -110,10 +115,6 @@ impl Args {
         if let Some(domain) = &self.domain {
             model::name::dns_name("--domain", domain)?;
         }
-        let oidc = self.oidc_issuer.as_deref().map(|issuer| {
-            let audience = self.oidc_audience.clone();
-            Ok::<_, anyhow::Error>(Oidc { issuer: url("--oidc-issuer", issuer)?, audience })
-        });
         let metrics_url = self.metrics_url.as_deref().map(|text| url("--metrics-url", text));
         Ok(Settings {
             dns: self.dns()?,
@@ -121,15 +122,33 @@ impl Args {
             sso_rotate_every: self.sso_rotate_every()?,
             consul: self.consul()?,
             vault: self.vault()?,
+            adopt: self.adopters()?,
             allow_private: self.allow_private()?,
             observe_every: self.observe_every()?,
-            oidc: oidc.transpose()?,
+            oidc: self.oidc()?,
             metrics_url: metrics_url.transpose()?,
             agents: self.agents()?,
             terraform: self.terraform()?,
             domain: self.domain.clone(),
             rules,
         })
+    }
+
+    fn oidc(&self) -> anyhow::Result<Option<Oidc>> {
+        let audience = self.oidc_audience.as_deref().map(str::trim).filter(|text| !text.is_empty());
+        match (self.oidc_issuer.as_deref(), audience) {
+            (None, None) => Ok(None),
+            (None, Some(_)) => bail!("--oidc-issuer: required with --oidc-audience"),
+            (Some(issuer), audience) => {
+                let issuer = url("--oidc-issuer", issuer)?;
+                let audience = audience.context(
+                    "--oidc-audience: required with --oidc-issuer, otherwise tokens for other \
+                     applications of the issuer would be accepted. Set it to the audience (aud) of \
+                     the tokens for Paddock",
+                )?;
+                Ok(Some(Oidc { issuer, audience: audience.to_owned() }))
+            }
+        }
     }
 
     fn dns(&self) -> anyhow::Result<Option<Dns>> {
@@ -222,7 +241,8 @@ impl Args {
         if let Some(name) = &datacenter {
             model::name::line("--consul-datacenter", name, 64)?;
         }
-        Ok(Some(Consul { addr: url("--consul-addr", addr)?, token, datacenter }))
+        let prefix = prefix("--consul-prefix", self.consul_prefix.as_deref())?;
+        Ok(Some(Consul { addr: url("--consul-addr", addr)?, token, datacenter, prefix }))
     }
 
     fn vault(&self) -> anyhow::Result<Option<Vault>> {
@@ -262,7 +282,17 @@ impl Args {
         };
         let namespace = self.vault_namespace.as_deref();
         let namespace = namespace.map(|text| path("--vault-namespace", text)).transpose()?;
-        Ok(Some(Vault { addr, sign_in, namespace, transit }))
+        let prefix = prefix("--vault-prefix", self.vault_prefix.as_deref())?;
+        Ok(Some(Vault { addr, sign_in, namespace, prefix, transit }))
+    }
+
+    fn adopters(&self) -> anyhow::Result<Adopters> {
+        match self.adopt.as_deref() {
+            None | Some("admin") => Ok(Adopters::Admin),
+            Some("owners") => Ok(Adopters::Owners),
+            Some("off") => Ok(Adopters::Off),
+            Some(other) => bail!("--adopt: must be owners, admin or off, not {other:?}"),
+        }
     }
 
     fn allow_private(&self) -> anyhow::Result<bool> {
@@ -334,6 +364,12 @@ fn url(name: &str, text: &str) -> anyhow::Result<String> {
         bail!("{name}: must be an http:// or https:// URL without user and password");
     }
     Ok(text.trim_end_matches('/').to_owned())
+}
+
+/// Validates a prefix template; the default is the organization's id.
+fn prefix(name: &str, text: Option<&str>) -> anyhow::Result<Option<PrefixTemplate>> {
+    let text = text.unwrap_or("{organization}/");
+    PrefixTemplate::parse(text).map_err(|rule| anyhow::anyhow!("{name}: {rule}, not {text:?}"))
 }
 
 /// Validates a Vault path and removes leading and trailing slashes.
@@ -418,6 +454,24 @@ mod tests {
                 },
                 "--vault-namespace",
             ),
+            (
+                Args {
+                    vault_addr: set("http://v"),
+                    vault_token: set("t"),
+                    vault_prefix: set("shop/"),
+                    ..Args::default()
+                },
+                "--vault-prefix",
+            ),
+            (
+                Args {
+                    consul_addr: set("http://c"),
+                    consul_prefix: set("{organization}"),
+                    ..Args::default()
+                },
+                "--consul-prefix",
+            ),
+            (Args { adopt: set("everyone"), ..Args::default() }, "--adopt"),
             (Args { vault_approle_mount: set("a?b"), ..app_role() }, "--vault-approle-mount"),
             (Args { vault_transit_key: set("k"), ..app_role() }, "--vault-transit-key: needs"),
             (Args { vault_transit_key: set("k"), ..Args::default() }, "--vault-addr"),
@@ -431,6 +485,16 @@ mod tests {
             (Args { private_addresses: set("no"), ..Args::default() }, "--private-addresses"),
             (Args { observe_secs: set("0"), ..Args::default() }, "--observe-secs"),
             (Args { oidc_issuer: set("https://u:secret@h"), ..Args::default() }, "--oidc-issuer"),
+            (Args { oidc_issuer: set("https://sso"), ..Args::default() }, "--oidc-audience"),
+            (
+                Args {
+                    oidc_issuer: set("https://sso"),
+                    oidc_audience: set(" "),
+                    ..Args::default()
+                },
+                "--oidc-audience",
+            ),
+            (Args { oidc_audience: set("paddock"), ..Args::default() }, "--oidc-issuer"),
             (Args { keycloak_url: set("http://k"), ..Args::default() }, "--keycloak-client-secret"),
             (
                 Args {

@@ -32,6 +32,8 @@ mod real;
 mod server;
 mod server_connections;
 mod server_crash;
+mod server_files;
+mod server_keys;
 mod server_secrets;
 mod server_settings;
 mod server_stop;

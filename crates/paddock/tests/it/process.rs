@@ -58,6 +58,14 @@ impl Setup {
         self
     }
 
+    /// Sets or removes a flag for the next start.
+    pub(crate) fn set(&mut self, name: &str, value: Option<&str>) {
+        match value {
+            Some(value) => self.args.insert(name.into(), value.into()),
+            None => self.args.remove(name),
+        };
+    }
+
     /// Removes a flag.
     pub(crate) fn without(mut self, name: &str) -> Self {
         self.args.remove(name);

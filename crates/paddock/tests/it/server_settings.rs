@@ -9,7 +9,7 @@ use super::process::Setup;
 const HIDDEN: &str = "hidden-word";
 
 /// Settings with invalid values.
-const BAD: [(&str, &str); 28] = [
+const BAD: [(&str, &str); 29] = [
     ("listen", "nowhere"),
     ("listen", "127.0.0.1:99999"),
     ("listen", "192.0.2.1:8001"),
@@ -28,6 +28,7 @@ const BAD: [(&str, &str); 28] = [
     ("agent-grace-secs", "soon"),
     ("admin-password", ""),
     ("local-agent", "maybe"),
+    ("accept-lost-keys", "maybe"),
     ("max-deployments-per-organization", "-1"),
     ("max-deployments-per-cluster", "many"),
     ("password-min-length", "0"),

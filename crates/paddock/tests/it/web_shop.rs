@@ -37,6 +37,8 @@ struct ShopServer {
     template: tempfile::TempDir,
     ann: Client,
     http: testing::Client,
+    /// Id of ann's organization: the prefix of its keys and secrets.
+    organization: String,
     _registry: Registry,
 }
 
@@ -61,6 +63,7 @@ impl ShopServer {
             .arg("--terraform-templates", "everyone")
             .start();
         let http = server.http_owner("ann").await;
+        let organization = http.get("/organization/").await.text("id");
         let ann = server.client();
         ann.run("login --username ann").succeeds();
         let template = copy_of_example();
@@ -74,8 +77,19 @@ impl ShopServer {
             template,
             ann,
             http,
+            organization,
             _registry: registry,
         }
+    }
+
+    /// A Consul key of the shop.
+    fn key(&self, name: &str) -> String {
+        format!("{}/shop/{name}", self.organization)
+    }
+
+    /// The Vault path of the shop's secret.
+    fn vault_path(&self) -> String {
+        format!("secret/{}/shop/db", self.organization)
     }
 
     fn data(&self) -> PathBuf {
@@ -162,7 +176,7 @@ impl ShopServer {
     /// Asserts that nothing of the shop is left.
     async fn assert_destroyed(&self) {
         assert_eq!(self.consul.keys("").await, Vec::<String>::new());
-        assert_eq!(self.vault.secret("secret/shop/db").await, None);
+        assert_eq!(self.vault.secret(&self.vault_path()).await, None);
         assert_eq!(traces::find(&self.data()), Vec::<String>::new());
         let folders =
             fs::read_dir(self.data().join("terraform/templates")).into_iter().flatten().flatten();
@@ -237,12 +251,12 @@ async fn shop_is_created_updated_repaired_and_destroyed() {
     assert_eq!(now["progress"], 100);
     let bus = fixture.resource("bus").await;
     let broker = bus["outputs"]["bootstrap_server_host"].as_str().unwrap();
-    assert_eq!(fixture.value("shop/broker").await.as_deref(), Some(broker));
+    assert_eq!(fixture.value(&fixture.key("broker")).await.as_deref(), Some(broker));
     let network = fixture.resource("network").await;
     let id = network["outputs"]["id"].as_str().unwrap();
-    assert_eq!(fixture.value("shop/network").await.as_deref(), Some(id));
+    assert_eq!(fixture.value(&fixture.key("network")).await.as_deref(), Some(id));
     let password =
-        fixture.vault.secret("secret/shop/db").await.expect("a secret")["password"].clone();
+        fixture.vault.secret(&fixture.vault_path()).await.expect("a secret")["password"].clone();
     let password = password.as_str().unwrap();
     assert_eq!(password.len(), 32);
     for web in ["web-0", "web-1"] {
@@ -260,21 +274,21 @@ async fn shop_is_created_updated_repaired_and_destroyed() {
     assert_eq!(fixture.applied_since(seq).await, BTreeSet::from(["web-2".to_owned()]));
 
     // Manual changes are detected as drift and repaired on request.
-    fixture.consul.put("shop/broker", "elsewhere").await;
-    fixture.consul.put("shop/stray", "not ours").await;
+    fixture.consul.put(&fixture.key("broker"), "elsewhere").await;
+    fixture.consul.put(&fixture.key("stray"), "not ours").await;
     let web = fixture.resource("web-1").await["link"]["id"].as_str().unwrap().to_owned();
     fixture.http.delete(&format!("/api/v1/deployments/{web}")).await.expect(202);
     fixture.env("drift shop --now").succeeds().prints(&[
         "broker",
         "elsewhere",
-        "shop/stray",
+        &fixture.key("stray"),
         "web-1",
     ]);
     let seq = fixture.last_event().await;
     fixture.env("repair shop --wait=240").succeeds();
     let repaired = BTreeSet::from(["settings".to_owned(), "web-1".to_owned()]);
     assert_eq!(fixture.applied_since(seq).await, repaired);
-    assert_eq!(fixture.value("shop/broker").await.as_deref(), Some(broker));
+    assert_eq!(fixture.value(&fixture.key("broker")).await.as_deref(), Some(broker));
 
     // The password is stored only in Vault.
     let events = fixture.http.get("/api/v1/events?limit=1000").await.expect(200);
@@ -286,7 +300,7 @@ async fn shop_is_created_updated_repaired_and_destroyed() {
         assert!(!text.contains(password), "{place} contains the password: {text}");
     }
 
-    fixture.consul.delete("shop/stray").await;
+    fixture.consul.delete(&fixture.key("stray")).await;
     fixture.env("destroy shop --yes --wait=240").succeeds();
     fixture.assert_destroyed().await;
 }

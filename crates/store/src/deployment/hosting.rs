@@ -45,7 +45,9 @@ pub async fn reserve(
     if let Some(id) = instance.pinned_to {
         cluster::add_deployment(tx, id, i64::MAX).await?;
     }
-    let held = super::insert(tx, instance.organization_id, &new, Some(instance.id), None).await?;
+    let held =
+        super::insert(tx, tx.id(), instance.organization_id, &new, (Some(instance.id), None))
+            .await?;
     instance.deployment_id = Some(held.id);
     instance::set_deployment(tx, instance.id, instance.deployment_id).await
 }

@@ -10,7 +10,7 @@ use testing::{Engine, on_both_engines, rows};
 use crate::support::{commit_note, database, notes, open, texts};
 
 /// All migrations.
-const MIGRATIONS: [&str; 8] = [
+const MIGRATIONS: [&str; 9] = [
     "0001_foundation",
     "0002_instance",
     "0003_cluster_provider",
@@ -19,6 +19,7 @@ const MIGRATIONS: [&str; 8] = [
     "0006_resource_tried",
     "0007_operation",
     "0008_reason",
+    "0010_encryption_key",
 ];
 
 on_both_engines! {

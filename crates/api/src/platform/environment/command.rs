@@ -11,7 +11,7 @@ use store::Tx;
 use wire::environment::Environment;
 use wire::environment::request::{ApplyRequest, ExtendRequest, RepairRequest, RepairResponse};
 
-use super::{locked, shape, spec};
+use super::{adoption, locked, shape, spec};
 use crate::Problem;
 use crate::body::{Json, OptionalJson};
 use crate::caller::Call;
@@ -48,6 +48,7 @@ pub(crate) async fn environment_apply(
     let (change, hash) = checked(change, app.db.now())?;
     let (mut tx, mut environment) = locked(&app, &caller, &text).await?;
     commands::apply(&mut tx, &mut environment, &change, hash.as_deref()).await?;
+    adoption::must_be_allowed(&app, &mut tx, &caller, &environment, &change.adopt).await?;
     accepted(tx, environment).await
 }
 
