@@ -10,6 +10,7 @@ use super::Error;
 use super::child::Task;
 use super::network::attach;
 use super::options::Options;
+use super::shim::{DiskKind, probe_disk};
 use super::unpack::overlay;
 
 /// What the host supports.
@@ -17,6 +18,8 @@ use super::unpack::overlay;
 pub(crate) struct Capabilities {
     /// Whether network namespaces are permitted.
     pub(crate) has_own_network: bool,
+    /// How writable layers are limited.
+    pub(crate) disk: DiskKind,
 }
 
 /// Runs the checks; the error says what is missing and how to provide it.
@@ -46,7 +49,7 @@ pub(crate) async fn probe(options: &Options) -> Result<Capabilities, Error> {
 pub(crate) fn child(directory: &Path) -> ExitCode {
     let work = directory.join(format!("tmp/probe-{}", std::process::id()));
     let response = run_checks(&work);
-    let _ = fs::remove_dir_all(&work);
+    let _ = base::tree::remove(&work);
     match serde_json::to_writer(std::io::stdout().lock(), &response) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
@@ -67,7 +70,13 @@ fn run_checks(work: &Path) -> Result<Capabilities, Error> {
             work.parent().unwrap_or(work).display()
         ))
     })?;
-    Ok(Capabilities { has_own_network: attach::new_network_namespace().is_ok() })
+    let disk = probe_disk(work).map_err(|error| {
+        Error::Unsupported(format!(
+            "Writable layers of containers cannot be limited: neither a loop device with mkfs.ext4 \
+            nor tmpfs works ({error}). Install e2fsprogs and load the module `loop`."
+        ))
+    })?;
+    Ok(Capabilities { has_own_network: attach::new_network_namespace().is_ok(), disk })
 }
 
 fn mount(work: &Path) -> std::io::Result<()> {

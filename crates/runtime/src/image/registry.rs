@@ -13,6 +13,7 @@ use oci_client::{Client, client::BlobResponse};
 use sha2::{Digest, Sha256};
 use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
 
+use super::pace::{Meter, Pace};
 use super::{Reference, hex_of, platform, reference};
 use crate::Error;
 
@@ -25,6 +26,7 @@ pub(super) struct Registry {
     auth: RegistryAuth,
     reference: Reference,
     name: String,
+    pace: Pace,
 }
 
 /// Whether the registry is on this host; only then plain HTTP is allowed.
@@ -39,6 +41,7 @@ impl Registry {
         name: &str,
         auth: RegistryAuth,
         read_timeout: Duration,
+        pace: Pace,
     ) -> Result<Self, Error> {
         let reference = reference(name)?;
         let registry = reference.resolve_registry();
@@ -54,7 +57,7 @@ impl Registry {
             user_agent: "paddock",
             ..ClientConfig::default()
         });
-        Ok(Self { client, auth, reference, name: name.to_owned() })
+        Ok(Self { client, auth, reference, name: name.to_owned(), pace })
     }
 
     /// The manifest for this host, and its digest.
@@ -157,7 +160,8 @@ impl Registry {
             }
             Err(error) => return Err(self.convert(&error)),
         };
-        while let Some(chunk) = stream.next().await {
+        let mut meter = Meter::new(self.pace);
+        while let Some(chunk) = meter.next(&mut stream).await.map_err(|_| self.too_slow())? {
             let chunk = chunk.map_err(|error| self.interrupted(&error))?;
             have += chunk.len() as u64;
             if have > size {
@@ -174,6 +178,16 @@ impl Registry {
             )));
         }
         Ok(data_encoding::HEXLOWER.encode(&hash.finalize()))
+    }
+
+    /// The registry sends, but too little.
+    pub(super) fn too_slow(&self) -> Error {
+        let registry = self.reference.resolve_registry();
+        let kib = self.pace.min_bytes_per_sec.div_ceil(1024);
+        Error::RegistryTimedOut(format!(
+            "registry {registry} is too slow: less than {kib} KiB/s for {} s",
+            self.pace.window.as_secs()
+        ))
     }
 
     fn not_stored(&self, error: std::io::Error) -> Error {

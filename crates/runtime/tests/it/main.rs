@@ -3,7 +3,9 @@
 
 mod attacks;
 mod bad_images;
+mod fairness;
 mod forwarder;
+mod hostile;
 mod lab;
 mod limits;
 mod loading;
