@@ -37,7 +37,7 @@ impl Embedded {
         let started = self.launch(&bundle, container, image).await;
         if started.is_err() {
             if let Err(error) = self.remove(&container.name).await {
-                tracing::error!(container = container.name, %error, "cleanup failed");
+                tracing::error!(container = container.name, %error, "removing a container that did not start failed");
             }
             self.network.lock().await.remove_unused_bridge().await;
         }

@@ -21,8 +21,18 @@ use crate::raw;
 const MKFS: [&str; 4] =
     ["/usr/sbin/mkfs.ext4", "/sbin/mkfs.ext4", "/usr/bin/mkfs.ext4", "/bin/mkfs.ext4"];
 /// No journal: nothing is recovered after a crash. No reserve for root: containers run as root.
-const MKFS_OPTIONS: &str =
-    "-q -F -O ^has_journal,^resize_inode -E lazy_itable_init=1,nodiscard -m 0 -i 8192";
+const MKFS_OPTIONS: [&str; 10] = [
+    "-q",
+    "-F",
+    "-O",
+    "^has_journal,^resize_inode",
+    "-E",
+    "lazy_itable_init=1,nodiscard",
+    "-m",
+    "0",
+    "-i",
+    "8192",
+];
 /// No flushes: a stop does not wait for the disk. Freed blocks are returned to the host.
 const MOUNT_OPTIONS: &std::ffi::CStr = c"barrier=0,noinit_itable,discard,errors=remount-ro";
 /// Number of attempts to get a loop device that others take, too.
@@ -107,7 +117,7 @@ fn format(image: &Path, bytes: u64) -> io::Result<()> {
     let program = MKFS.into_iter().find(|path| Path::new(path).exists());
     let program = program.ok_or_else(|| io::Error::other("mkfs.ext4 is not installed"))?;
     let formatted = Command::new(program)
-        .args(MKFS_OPTIONS.split(' '))
+        .args(MKFS_OPTIONS)
         .arg(image)
         .env_clear()
         .stdin(Stdio::null())
