@@ -1,4 +1,4 @@
-//! Time, randomness, tasks, shutdown, signals and named locks.
+//! Time, randomness, tasks, shutdown, signals, named locks and removal of directory trees.
 //!
 //! The process-wide facilities: wall clock and monotonic clock, random bytes, background tasks, the
 //! shutdown signal. Each has a single source, here, so that tests and simulations can replace it;
@@ -12,6 +12,7 @@ pub mod locks;
 pub mod signals;
 pub mod stop;
 pub mod task;
+pub mod tree;
 
 pub use clock::{Clock, Instant, SystemClock, monotonic};
 pub use entropy::{Entropy, OsEntropy};

@@ -104,11 +104,11 @@ pub(crate) async fn run(args: Args, server: Option<String>) -> anyhow::Result<()
     let token = Token::load(args.token_file)?;
     let connection = Arc::new(Connection::new(server.as_deref(), token)?);
     let is_kubernetes = args.containers.runtime.as_deref() == Some("kubernetes");
+    let dir = args.data_dir.unwrap_or_else(|| "./paddock-agent".into());
     let capacity = match args.capacity.as_deref() {
         Some(text) => Some(parse_capacity(text)?),
-        None => Some(machine::capacity()).filter(|_| !is_kubernetes),
+        None => Some(machine::capacity(&dir)).filter(|_| !is_kubernetes),
     };
-    let dir = args.data_dir.unwrap_or_else(|| "./paddock-agent".into());
     let runtime = agent_runtime(args.containers, args.kubernetes.into(), &dir)?;
     let _lock = lock_dir(&dir)?;
     let runtime = runtime::start(runtime).await?;

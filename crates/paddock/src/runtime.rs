@@ -56,7 +56,7 @@ pub(crate) async fn start(settings: Settings) -> anyhow::Result<Arc<dyn Runtime>
     };
     let archives = dir.join("archives");
     // Of a process that was killed while it loaded an image.
-    let _ = std::fs::remove_dir_all(&archives);
+    let _ = base::tree::remove(&archives);
     let docker = docker::Options {
         dir: archives,
         registries,

@@ -45,7 +45,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let ensured = server.app.ensure_admin(settings.admin_password.as_deref()).await;
     let generated =
         ensured.map_err(|problem| anyhow::anyhow!("cannot create the user admin: {problem}"))?;
-    local_cluster::ensure(&db, &machine::capacity()).await?;
+    local_cluster::ensure(&db, &machine::capacity(&settings.data_dir)).await?;
     housekeeping::start(&db).await?;
     engine::encryption::start(&db).await?;
     print_address(&listener, generated.as_deref())?;

@@ -27,6 +27,7 @@ fn main() -> ExitCode {
         ports: Vec::new(),
         cpu: Some("500m".parse().expect("half a CPU")),
         ram: Some("256Mi".parse().expect("bytes")),
+        disk: None,
         restart: Restart::Never,
     };
     let tokio = tokio::runtime::Runtime::new().expect("threads can be started");

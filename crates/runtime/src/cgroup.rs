@@ -1,14 +1,14 @@
 //! Cgroups of containers: checks, statistics and removal.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::Error;
 
-/// How long processes of a cgroup may take to exit after SIGKILL.
-const KILL_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long processes of a cgroup may take to exit after SIGKILL, before the caller must retry.
+const KILL_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A mounted cgroup hierarchy.
 #[derive(Debug, Clone)]
@@ -99,22 +99,32 @@ pub(crate) fn oom_kills(path: &str) -> u64 {
 }
 
 /// Kills every process of a cgroup and removes it. A missing cgroup is not an error.
-pub(crate) fn remove(path: &str) {
+///
+/// Returns false if it still exists: the caller must retain everything that identifies it.
+pub(crate) fn remove(path: &str) -> bool {
     // An empty path would be the root cgroup.
     if path.trim_matches('/').is_empty() {
-        return;
+        return true;
     }
     let until = base::monotonic() + KILL_TIMEOUT;
-    for hierarchy in hierarchies() {
-        let group = hierarchy.group(path);
-        while group.exists() {
-            kill_all(&group);
-            match fs::remove_dir(&group) {
-                Ok(()) => break,
-                Err(_) if base::monotonic() > until => break,
-                Err(_) => std::thread::sleep(Duration::from_millis(10)),
-            }
+    let mut groups: Vec<PathBuf> = hierarchies().iter().map(|it| it.group(path)).collect();
+    loop {
+        groups.retain(|group| !remove_empty(group));
+        if groups.is_empty() {
+            return true;
         }
+        if base::monotonic() > until {
+            return false;
+        }
+        kill_all(&groups);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Kills every process of a cgroup.
+pub(crate) fn kill(path: &str) {
+    if !path.trim_matches('/').is_empty() {
+        kill_all(&hierarchies().iter().map(|it| it.group(path)).collect::<Vec<_>>());
     }
 }
 
@@ -125,16 +135,55 @@ pub(crate) fn remove_if_empty(path: &str) {
     }
 }
 
-/// Whether the cgroup exists in any hierarchy.
-pub(crate) fn exists(path: &str) -> bool {
-    hierarchies().iter().any(|hierarchy| hierarchy.group(path).exists())
+/// A cgroup and its descendants, parents first.
+fn descendants(group: &Path) -> Vec<PathBuf> {
+    let mut groups = vec![group.to_owned()];
+    let mut next = 0;
+    while next < groups.len() {
+        let entries = fs::read_dir(&groups[next]).into_iter().flatten().flatten();
+        let children = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        groups.extend(children.map(|entry| entry.path()));
+        next += 1;
+    }
+    groups
 }
 
-fn kill_all(group: &Path) {
-    let procs = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
-    for pid in procs.lines().filter_map(|line| line.parse().ok()) {
-        if let Some(pid) = rustix::process::Pid::from_raw(pid) {
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+/// Removes a cgroup and its descendants, if they have no processes. Returns whether it is gone.
+fn remove_empty(group: &Path) -> bool {
+    for group in descendants(group).iter().rev() {
+        let _ = fs::remove_dir(group);
+    }
+    !group.exists()
+}
+
+/// Kills all processes of the same cgroup in several hierarchies.
+///
+/// Processes that fork faster than they are killed are stopped first: no process can be added, and
+/// the freezer of version 1 holds those that exist. Version 2 has an atomic kill.
+fn kill_all(groups: &[PathBuf]) {
+    for group in groups {
+        // Writing a missing file fails: only some hierarchies have it. Exiting takes CPU time.
+        let _ = write_existing(&group.join("cpu.cfs_quota_us"), "-1");
+        let _ = write_existing(&group.join("cpu.max"), "max");
+        let _ = write_existing(&group.join("pids.max"), "0");
+        let _ = write_existing(&group.join("cgroup.kill"), "1");
+        let _ = write_existing(&group.join("freezer.state"), "FROZEN");
+    }
+    for group in groups.iter().flat_map(|group| descendants(group)) {
+        let procs = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+        for pid in procs.lines().filter_map(|line| line.parse().ok()) {
+            if let Some(pid) = rustix::process::Pid::from_raw(pid) {
+                let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            }
         }
     }
+    // Frozen processes exit only when they are thawed.
+    for group in groups {
+        let _ = write_existing(&group.join("freezer.state"), "THAWED");
+    }
+}
+
+/// Writes a control file. Never creates one.
+fn write_existing(file: &Path, text: &str) -> std::io::Result<()> {
+    fs::OpenOptions::new().write(true).open(file)?.write_all(text.as_bytes())
 }

@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 
-use super::{Error, forwarder, image, probe, shim};
+use super::{Error, forwarder, image, probe, remove, shim};
 
 /// First argument of each helper process.
 const FETCH: &str = "runtime:fetch";
@@ -27,6 +27,7 @@ const SHIM: &str = "runtime:shim";
 const SEALED_SHIM: &str = "runtime:sealed-shim";
 const FORWARDER: &str = "runtime:forwarder";
 const PROBE: &str = "runtime:probe";
+const REMOVE: &str = "runtime:remove";
 
 /// Task of a helper process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +46,8 @@ pub(crate) enum Task {
     Forwarder,
     /// Check what the host supports: response on stdout.
     Probe,
+    /// Remove a directory tree: response on stdout.
+    Remove,
 }
 
 impl Task {
@@ -58,12 +61,13 @@ impl Task {
             Task::SealedShim => SEALED_SHIM,
             Task::Forwarder => FORWARDER,
             Task::Probe => PROBE,
+            Task::Remove => REMOVE,
         }
     }
 
     fn parse(argument: &str) -> Option<Self> {
-        use Task::{Fetch, Forwarder, Load, Probe, Repack, SealedShim, Shim};
-        [Fetch, Load, Repack, Shim, SealedShim, Forwarder, Probe]
+        use Task::{Fetch, Forwarder, Load, Probe, Remove, Repack, SealedShim, Shim};
+        [Fetch, Load, Repack, Shim, SealedShim, Forwarder, Probe, Remove]
             .into_iter()
             .find(|task| task.argument() == argument)
     }
@@ -86,6 +90,7 @@ pub fn child_main() -> Option<ExitCode> {
         Task::SealedShim => shim::child(directory),
         Task::Forwarder => forwarder::child::child(directory),
         Task::Probe => probe::child(directory),
+        Task::Remove => remove::child(directory),
     })
 }
 

@@ -10,6 +10,8 @@ use crate::Error;
 
 /// Minimum memory with which pid 1 of a container can start.
 const MIN_RAM: i64 = 6 << 20;
+/// Minimum size of a writable layer.
+const MIN_DISK: i64 = 4 << 20;
 
 /// Specification of a container.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,7 +20,8 @@ pub struct Container {
     pub name: String,
     /// Image reference.
     pub image: String,
-    /// Owner of the image, if the image is a local one (see [`is_local`](crate::is_local)).
+    /// Owner, such as an organization: of the image, if that is a local one (see
+    /// [`is_local`](crate::is_local)), and of the slots for image pulls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
     /// Command instead of the image's entrypoint and command.
@@ -31,6 +34,9 @@ pub struct Container {
     pub cpu: Option<Quantity>,
     /// Memory limit in bytes.
     pub ram: Option<Quantity>,
+    /// Disk limit in bytes: the size of the writable layer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<Quantity>,
     /// Restart policy.
     pub restart: Restart,
 }
@@ -39,12 +45,31 @@ impl Container {
     /// Validates the specification.
     pub fn check(&self) -> Result<(), Error> {
         check_name(&self.name)?;
-        check_ram(self.ram_bytes())
+        check_ram(self.ram_bytes())?;
+        match self.disk_bytes() {
+            Some(bytes) if bytes < MIN_DISK => Err(Error::TooLittleDisk { bytes }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a container with this specification can be adopted. Older versions did not store the
+    /// owner of containers with images of a registry.
+    pub(crate) fn is_same(&self, wanted: &Container) -> bool {
+        let owner = self
+            .owner
+            .clone()
+            .or_else(|| wanted.owner.clone().filter(|_| !crate::is_local(&wanted.image)));
+        Container { owner, ..self.clone() } == *wanted
     }
 
     /// The memory limit in bytes.
     pub(crate) fn ram_bytes(&self) -> Option<i64> {
         self.ram.filter(|ram| !ram.is_zero()).map(|ram| (ram.milli() / 1000).max(1))
+    }
+
+    /// The disk limit in bytes.
+    pub(crate) fn disk_bytes(&self) -> Option<i64> {
+        self.disk.filter(|disk| !disk.is_zero()).map(|disk| (disk.milli() / 1000).max(1))
     }
 
     /// The CPU limit in millicores.

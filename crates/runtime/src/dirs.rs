@@ -16,7 +16,7 @@ impl Dirs {
     pub(crate) fn create(&self) -> io::Result<()> {
         use std::os::unix::fs::DirBuilderExt;
         let state = [self.layers(), self.images(), self.loaded(), self.containers()];
-        for dir in state.into_iter().chain([self.pulls(), self.temporary()]) {
+        for dir in state.into_iter().chain([self.pulls(), self.temporary(), self.trash()]) {
             // Images may contain private data.
             fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
         }
@@ -68,6 +68,16 @@ impl Dirs {
         self.pulls().join(key(name))
     }
 
+    /// Trees to remove.
+    pub(crate) fn trash(&self) -> PathBuf {
+        self.0.join("trash")
+    }
+
+    /// Formatted images of writable layers.
+    pub(crate) fn disks(&self) -> PathBuf {
+        self.0.join("disks")
+    }
+
     /// Temporary files, removed at the next start.
     pub(crate) fn temporary(&self) -> PathBuf {
         self.0.join("tmp")
@@ -82,6 +92,13 @@ impl Dirs {
     pub(crate) fn container(&self, name: &str) -> PathBuf {
         self.containers().join(name)
     }
+}
+
+/// Size in bytes of the file system of a directory, which need not exist yet.
+pub fn disk_size(dir: &Path) -> Option<u64> {
+    let dir = std::path::absolute(dir).ok()?;
+    let found = dir.ancestors().find_map(|dir| rustix::fs::statvfs(dir).ok())?;
+    found.f_blocks.checked_mul(found.f_frsize)
 }
 
 /// Derives a file name from any text.

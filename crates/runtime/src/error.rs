@@ -36,6 +36,15 @@ pub enum Error {
         /// The requested limit.
         bytes: i64,
     },
+    /// Disk limit is too low for a file system. Raise it.
+    #[error(
+        "Disk limit of {} is below the minimum of 4 MiB. `disk` is in bytes: write 512Mi or 4Gi.",
+        message::bytes(*bytes)
+    )]
+    TooLittleDisk {
+        /// The requested limit.
+        bytes: i64,
+    },
     /// Neither the container nor its image has a command. Set one.
     #[error("{0}")]
     BadCommand(String),

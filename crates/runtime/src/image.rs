@@ -4,6 +4,7 @@ mod archive;
 pub(crate) mod fetch;
 pub(crate) mod load;
 mod local;
+mod pace;
 pub(crate) mod platform;
 mod registry;
 pub(crate) mod repack;

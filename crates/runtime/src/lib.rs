@@ -26,19 +26,22 @@ mod network;
 mod options;
 mod plan;
 mod probe;
+mod pulls;
 mod raw;
+mod remove;
 mod running;
 mod shim;
 mod start;
 mod stop;
 mod unpack;
+mod usage;
 
 use std::fs::File;
 
 use base::Instant;
-use base::locks::{Locks, lock, named_lock};
+use base::locks::{Locks, named_lock};
 use rustix::fs::{FlockOperation, flock};
-use tokio::sync::{OwnedMutexGuard, RwLock, Semaphore};
+use tokio::sync::{OwnedMutexGuard, RwLock};
 
 use dirs::{Dirs, read_json};
 use image::Image;
@@ -49,6 +52,7 @@ pub use child::child_main;
 pub use condition::Condition;
 pub use container::{Container, check_ram};
 pub use credentials::{Credentials, Registries, RegistryHost, RepositoryPattern};
+pub use dirs::disk_size;
 pub use error::Error;
 pub use gc::Freed;
 pub use image::repack::{Repack, repack};
@@ -58,20 +62,21 @@ pub use network::cidr::Cidr;
 pub use options::{Firewall, Options};
 pub use running::ContainerStatus;
 
-/// Maximum number of concurrent image pulls.
-const MAX_FETCHES: usize = 16;
-
 /// The container runtime. Dropping it leaves containers running and their ports published.
 pub struct Embedded {
     options: Options,
     dirs: Dirs,
+    /// How writable layers are limited.
+    disk_kind: shim::DiskKind,
     network: tokio::sync::Mutex<network::Network>,
     /// One lock per container, held during an operation on it.
     container_locks: Locks<()>,
     /// One lock per image, held during its pull; caches a recent result.
     images: Locks<Option<(Instant, Image)>>,
-    fetches: Semaphore,
-    /// Read-locked by starts and loads, which use layers; write-locked by garbage collection.
+    pulls: pulls::PullSlots,
+    /// Images that operations in progress use.
+    usage: usage::Usage,
+    /// Held for moments only: by starts while they register layers, and by garbage collection.
     layers: RwLock<()>,
     /// Exclusive lock on the directory: a second process would undo this one's work.
     _lock: File,
@@ -89,15 +94,22 @@ impl Embedded {
         cgroup::check(&options.instance)?;
         let firewall = capabilities.firewalls.choose(options.firewall);
         let firewall = firewall.map_err(Error::NotIsolated)?;
+        if capabilities.disk == shim::DiskKind::Tmpfs {
+            tracing::warn!(
+                "writable layers are in memory: loop devices or mkfs.ext4 (e2fsprogs) are missing"
+            );
+        }
         let plans = plans(&dirs);
         let links = plans.iter().map(|plan| &plan.link);
         let network = network::Network::open(&options, firewall, links);
         let embedded = Embedded {
             dirs,
+            disk_kind: capabilities.disk,
             network: tokio::sync::Mutex::new(network),
             container_locks: Locks::default(),
             images: Locks::default(),
-            fetches: Semaphore::new(MAX_FETCHES),
+            pulls: pulls::PullSlots::default(),
+            usage: usage::Usage::default(),
             layers: RwLock::default(),
             _lock: lock,
             options,
@@ -108,13 +120,21 @@ impl Embedded {
 
     /// Republishes the ports of running containers and removes leftovers of interrupted operations.
     async fn resume(&self, plans: &[Plan]) {
-        let _ = std::fs::remove_dir_all(self.dirs.temporary());
-        let _ = self.dirs.create();
+        // Renamed only: trees that containers and layers have created must not delay the start.
+        if let Err(error) = remove::discard(&self.dirs, &self.dirs.temporary()) {
+            tracing::error!(%error, "removing temporary files failed");
+        }
+        if let Err(error) = self.dirs.create() {
+            tracing::error!(%error, "creating the directory of temporary files failed");
+        }
         for name in container_names(&self.dirs) {
-            if !plans.iter().any(|plan| plan.container.name == name) {
-                self.remove(&name).await;
+            if !plans.iter().any(|plan| plan.container.name == name)
+                && let Err(error) = self.detach(&name).await
+            {
+                tracing::error!(container = name, %error, "removing an incomplete container failed");
             }
         }
+        drop(self.purge(remove::trash(&self.dirs)));
         if !plans.is_empty()
             && let Err(error) = self.network.lock().await.ensure_bridge().await
         {

@@ -37,6 +37,10 @@ pub struct Options {
     pub pull_timeout: Duration,
     /// Timeout of a single read from a registry.
     pub read_timeout: Duration,
+    /// Minimum speed of each layer of a pull, on average over `pull_speed_window`.
+    pub min_pull_bytes_per_sec: u64,
+    /// Period in which a pull must reach its minimum speed.
+    pub pull_speed_window: Duration,
     /// Grace period between SIGTERM and SIGKILL.
     pub stop_grace: Duration,
     /// First restart backoff; each further one doubles.
@@ -47,6 +51,8 @@ pub struct Options {
     pub max_log_bytes: u64,
     /// Number of log files retained per container.
     pub log_files: u32,
+    /// Disk limit of containers without one of their own: the size of their writable layer.
+    pub disk_bytes: u64,
     /// Maximum number of processes and threads of a container.
     pub max_pids: i64,
     /// Program that isolates containers. Without a working one, no container starts.
@@ -70,11 +76,14 @@ impl Options {
             registries: Registries::default(),
             pull_timeout: Duration::from_mins(15),
             read_timeout: Duration::from_secs(30),
+            min_pull_bytes_per_sec: 10 << 10,
+            pull_speed_window: Duration::from_secs(20),
             stop_grace: Duration::from_secs(10),
             restart_backoff: Duration::from_secs(1),
             max_restart_backoff: Duration::from_mins(5),
             max_log_bytes: 10 << 20,
             log_files: 4,
+            disk_bytes: 1 << 30,
             max_pids: 1024,
             firewall: Firewall::Auto,
             egress: true,

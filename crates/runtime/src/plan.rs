@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::container::Container;
 use super::image::Image;
+use super::shim::Disk;
 
 /// Instructions to a shim: written by the server before the shim starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +33,9 @@ pub(crate) struct Plan {
     pub(crate) max_log_bytes: u64,
     pub(crate) log_files: u32,
     pub(crate) max_pids: i64,
+    /// Writable layer; none: a plain directory, as in plans of older versions.
+    #[serde(default)]
+    pub(crate) disk: Option<Disk>,
     /// Boot id: process ids of another boot are meaningless.
     pub(crate) boot: String,
 }

@@ -11,6 +11,7 @@ use super::child::Task;
 use super::network::attach;
 use super::network::firewall::Tried;
 use super::options::Options;
+use super::shim::{DiskKind, probe_disk};
 use super::unpack::overlay;
 
 /// What the host supports.
@@ -18,6 +19,8 @@ use super::unpack::overlay;
 pub(crate) struct Capabilities {
     /// Programs that can isolate containers.
     pub(crate) firewalls: Tried,
+    /// How writable layers are limited.
+    pub(crate) disk: DiskKind,
 }
 
 /// Runs the checks; the error says what is missing and how to provide it.
@@ -47,7 +50,7 @@ pub(crate) async fn probe(options: &Options) -> Result<Capabilities, Error> {
 pub(crate) fn child(directory: &Path) -> ExitCode {
     let work = directory.join(format!("tmp/probe-{}", std::process::id()));
     let response = run_checks(&work);
-    let _ = fs::remove_dir_all(&work);
+    let _ = base::tree::remove(&work);
     match serde_json::to_writer(std::io::stdout().lock(), &response) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
@@ -68,13 +71,19 @@ fn run_checks(work: &Path) -> Result<Capabilities, Error> {
             work.parent().unwrap_or(work).display()
         ))
     })?;
+    let disk = probe_disk(work).map_err(|error| {
+        Error::Unsupported(format!(
+            "Writable layers of containers cannot be limited: neither a loop device with mkfs.ext4 \
+            nor tmpfs works ({error}). Install e2fsprogs and load the module `loop`."
+        ))
+    })?;
     attach::new_network_namespace().map_err(|error| {
         Error::NotPermitted(format!(
             "Network namespaces are not permitted ({error}): CAP_SYS_ADMIN is missing. Inside a \
              container, run privileged."
         ))
     })?;
-    Ok(Capabilities { firewalls: Tried::new() })
+    Ok(Capabilities { firewalls: Tried::new(), disk })
 }
 
 fn mount(work: &Path) -> std::io::Result<()> {

@@ -1,8 +1,9 @@
-//! The three operations without a safe API. The only file with unsafe code.
+//! The operations without a safe API. The only file with unsafe code.
 #![allow(unsafe_code, reason = "each call says why it is sound")]
 
+use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -40,3 +41,51 @@ pub(crate) fn readable(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
         error
     })
 }
+
+/// Requests to loop devices, from the kernel's `linux/loop.h`.
+const LOOP_CTL_GET_FREE: libc::Ioctl = 0x4C82;
+const LOOP_CONFIGURE: libc::Ioctl = 0x4C0A;
+/// The device is detached when its last user closes it.
+const LO_FLAGS_AUTOCLEAR: u32 = 4;
+
+/// The kernel's `struct loop_info64`; all that is zero here has its default.
+#[repr(C)]
+#[derive(Default)]
+struct LoopInfo {
+    positions: [u64; 5],
+    numbers: [u32; 3],
+    flags: u32,
+    names_and_key: [[u8; 32]; 5],
+    init: [u64; 2],
+}
+
+/// The kernel's `struct loop_config`.
+#[repr(C)]
+#[derive(Default)]
+struct LoopConfig {
+    fd: u32,
+    block_size: u32,
+    info: LoopInfo,
+    reserved: [u64; 8],
+}
+
+/// Number of a loop device that is free, or was a moment ago.
+pub(crate) fn free_loop_device(control: &File) -> io::Result<i32> {
+    // SAFETY: the request takes no argument and accesses no memory.
+    let number = unsafe { libc::ioctl(control.as_raw_fd(), LOOP_CTL_GET_FREE) };
+    if number < 0 { Err(io::Error::last_os_error()) } else { Ok(number) }
+}
+
+/// Attaches a file to a loop device until the last user of the device closes it.
+pub(crate) fn attach_loop_device(device: &File, image: &File) -> io::Result<()> {
+    let config = LoopConfig {
+        fd: u32::try_from(image.as_raw_fd()).map_err(io::Error::other)?,
+        info: LoopInfo { flags: LO_FLAGS_AUTOCLEAR, ..LoopInfo::default() },
+        ..LoopConfig::default()
+    };
+    // SAFETY: the argument has the layout that the request reads, and outlives the call.
+    let result = unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CONFIGURE, &raw const config) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+const _: () = assert!(size_of::<LoopConfig>() == 304, "the kernel's size of the structure");

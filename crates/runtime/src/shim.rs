@@ -5,6 +5,7 @@
 //! `state.json`. SIGTERM makes it stop the container and exit.
 
 mod config;
+mod disk;
 mod events;
 mod init;
 mod log;
@@ -28,6 +29,7 @@ use super::dirs::{read_json, write_json};
 use super::network::attach;
 use super::plan::{Bundle, End, Phase, Plan, State};
 use super::unpack::overlay;
+pub(crate) use disk::{Disk, DiskKind, probe as probe_disk};
 pub(crate) use log::{Record, file_name as log_file_name, numbers as log_numbers};
 
 use events::Events;
@@ -70,7 +72,8 @@ impl Shim {
         write_json(&bundle.state(), &state).map_err(|e| failed("Writing the state", e))?;
         attach::attach(&plan.link)?;
         let layers: Vec<_> = plan.image.layers.iter().map(|id| plan.layers.join(id)).collect();
-        mount_root(&bundle, &layers).map_err(|e| failed("Mounting the rootfs", e))?;
+        mount_root(&bundle, plan.disk.as_ref(), &layers)
+            .map_err(|e| failed("Mounting the rootfs", e))?;
         let log = Log::open(&bundle.logs(), plan.max_log_bytes, plan.log_files)
             .map_err(|e| failed("Opening the log", e))?;
         Ok(Self { bundle, plan, state, events, log, _lock: lock })
@@ -143,17 +146,29 @@ impl Shim {
     }
 }
 
-fn mount_root(bundle: &Bundle, layers: &[std::path::PathBuf]) -> std::io::Result<()> {
-    for name in ["upper", "work", "root", "empty"] {
-        std::fs::create_dir_all(bundle.at(name))?;
+fn mount_root(
+    bundle: &Bundle,
+    disk: Option<&Disk>,
+    layers: &[std::path::PathBuf],
+) -> std::io::Result<()> {
+    let writable = match disk {
+        Some(disk) => {
+            let directory = bundle.at("disk");
+            disk.mount(&bundle.at("disk.img"), &directory)?;
+            directory
+        }
+        None => bundle.path().to_owned(),
+    };
+    let (upper, work) = (writable.join("upper"), writable.join("work"));
+    let (root, empty) = (bundle.at("root"), [bundle.at("empty")]);
+    for directory in [&upper, &work, &root, &empty[0]] {
+        std::fs::create_dir_all(directory)?;
     }
-    let empty = [bundle.at("empty")];
     let layers = if layers.is_empty() { &empty[..] } else { layers };
-    let upper = bundle.at("upper");
     // The rootfs shows the mode of the topmost directory, which is `upper`.
     std::os::unix::fs::chown(&upper, Some(0), Some(0))?;
     std::fs::set_permissions(&upper, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
-    overlay::mount(layers, &upper, &bundle.at("work"), &bundle.at("root"))
+    overlay::mount(layers, &upper, &work, &root)
 }
 
 /// Acquires the lock. A liveness check holds it for a moment, so a few attempts are made.

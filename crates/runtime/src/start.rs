@@ -9,10 +9,14 @@ use super::image::fetch::fetch;
 use super::image::{Image, is_local};
 use super::plan::{Bundle, Link, Phase, Plan, State, boot_id};
 use super::running::is_alive;
+use super::shim::Disk;
+use super::usage::InUse;
 use super::{Container, Embedded, Error, named_lock};
 
 /// How long a pulled image counts as current.
 const IMAGE_TTL: Duration = Duration::from_secs(10);
+/// Number of attempts to use an image that garbage collection removes meanwhile.
+const IMAGE_ATTEMPTS: usize = 3;
 /// Timeout of a shim's start.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
 
@@ -26,23 +30,40 @@ impl Embedded {
         if let Some(plan) = find_existing(&bundle, container) {
             return self.publish(&bundle, plan).await;
         }
-        self.remove(&container.name).await;
-        let _layers = self.layers.read().await;
-        let image = if is_local(&container.image) {
-            self.local_image(container).await?
-        } else {
-            self.image(&container.image).await?
-        };
+        self.remove(&container.name).await?;
+        let (image, _in_use) = self.used_image(container).await?;
         let started = self.launch(&bundle, container, image).await;
         if started.is_err() {
-            self.remove(&container.name).await;
+            if let Err(error) = self.remove(&container.name).await {
+                tracing::error!(container = container.name, %error, "removing a container that did not start failed");
+            }
             self.network.lock().await.remove_unused_bridge().await;
         }
         started
     }
 
+    /// The image of a container, with its layers registered as used.
+    async fn used_image(&self, container: &Container) -> Result<(Image, InUse), Error> {
+        for _ in 0..IMAGE_ATTEMPTS {
+            let image = if is_local(&container.image) {
+                self.local_image(container).await?
+            } else {
+                self.image(&container.image, container.owner.as_deref()).await?
+            };
+            let _layers = self.layers.read().await;
+            let in_use = self.usage.start(container, &image);
+            // Garbage collection may have been faster.
+            if self.is_stored(&image) {
+                return Ok((image, in_use));
+            }
+        }
+        Err(Error::Helper(format!("Image {} was removed during the start.", container.image)))
+    }
+
     /// Returns the image, pulled unless it is current.
-    async fn image(&self, name: &str) -> Result<Image, Error> {
+    async fn image(&self, name: &str, owner: Option<&str>) -> Result<Image, Error> {
+        // Before the image's lock: an owner without a free slot must not delay others.
+        let _pull_slot = self.pulls.acquire(owner).await;
         let slot = named_lock(&self.images, name);
         let mut slot = slot.lock().await;
         if let Some((at, image)) = &*slot
@@ -63,7 +84,7 @@ impl Embedded {
     }
 
     async fn fetch(&self, name: &str, stored: Option<Image>) -> Result<Image, Error> {
-        let _permit = self.fetches.acquire().await.expect("the semaphore is never closed");
+        let _in_use = self.usage.pull(name);
         let is_transient = |error: &Error| {
             matches!(
                 error,
@@ -113,8 +134,22 @@ impl Embedded {
             max_log_bytes: options.max_log_bytes,
             log_files: options.log_files.max(1),
             max_pids: options.max_pids,
+            disk: Some(self.disk(container)),
             boot: boot_id(),
             container: container.clone(),
+        }
+    }
+
+    /// The writable layer of a container.
+    fn disk(&self, container: &Container) -> Disk {
+        let kind = self.disk_kind;
+        let default = self.options.disk_bytes;
+        match container.disk_bytes().and_then(|bytes| u64::try_from(bytes).ok()) {
+            Some(bytes) if bytes != default => Disk { kind, bytes, template: None },
+            _ => {
+                let template = self.dirs.disks().join(format!("{default}.img"));
+                Disk { kind, bytes: default, template: Some(template) }
+            }
         }
     }
 
@@ -142,6 +177,6 @@ impl Embedded {
 fn find_existing(bundle: &Bundle, container: &Container) -> Option<Plan> {
     let plan: Plan = read_json(&bundle.plan())?;
     let state: State = read_json(&bundle.state())?;
-    let is_same = plan.container == *container && plan.boot == boot_id();
+    let is_same = plan.container.is_same(container) && plan.boot == boot_id();
     (is_same && (state.phase == Phase::Ended || is_alive(bundle))).then_some(plan)
 }

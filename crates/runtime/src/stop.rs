@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use rustix::process::{Signal, pidfd_send_signal};
+use tokio::task::JoinHandle;
 
 use super::dirs::read_json;
 use super::plan::{Bundle, Plan, State};
 use super::running::{is_alive, pidfd, process_ended};
-use super::{Embedded, Error, cgroup, container, forwarder};
+use super::{Embedded, Error, cgroup, container, forwarder, remove};
 
 /// How much longer than the stop grace period a shim may take.
 const MARGIN: Duration = Duration::from_secs(5);
@@ -18,44 +19,59 @@ impl Embedded {
     pub async fn stop(&self, name: &str) -> Result<(), Error> {
         container::check_name(name)?;
         let _guard = self.lock_container(name).await;
-        self.remove(name).await;
+        let removed = self.remove(name).await;
         self.network.lock().await.remove_unused_bridge().await;
-        let bundle = self.bundle(name);
-        if bundle.path().exists() || cgroup::exists(&self.cgroup(name)) {
-            return Err(Error::NotRemoved(name.to_owned()));
+        removed
+    }
+
+    /// Removes a container in any state, with its files.
+    pub(super) async fn remove(&self, name: &str) -> Result<(), Error> {
+        if let Some(removal) = self.detach(name).await? {
+            remove::wait(removal).await;
         }
         Ok(())
     }
 
-    /// Removes a container in any state.
-    pub(super) async fn remove(&self, name: &str) {
+    /// Ends a container in any state and begins to remove its files; returns their removal.
+    ///
+    /// The files go last: without them, nobody would find processes that remain.
+    pub(super) async fn detach(&self, name: &str) -> Result<Option<JoinHandle<()>>, Error> {
         let bundle = self.bundle(name);
-        if !bundle.path().exists() {
-            return;
-        }
-        // First, so that no connection reaches a container that is being removed.
-        let is_closed = forwarder::kill(&bundle).await;
-        self.stop_shim(&bundle).await;
-        if !is_closed {
-            // The next attempt finds the forwarder through the files.
-            tracing::error!(container = name, "killing the port forwarder failed");
-            return;
+        let remains = || Error::NotRemoved(name.to_owned());
+        if bundle.path().exists() {
+            // First, so that no connection reaches a container that is being removed.
+            let is_closed = forwarder::kill(&bundle).await;
+            self.stop_shim(&bundle).await;
+            if !is_closed {
+                tracing::error!(container = name, "killing the port forwarder failed");
+                return Err(remains());
+            }
         }
         let plan: Option<Plan> = read_json(&bundle.plan());
-        let (group, path) = (self.cgroup(name), bundle.path().to_owned());
+        let group = self.cgroup(name);
         let parent = format!("/paddock-{}", self.options.instance);
-        let removed = tokio::task::spawn_blocking(move || {
+        let ended = tokio::task::spawn_blocking(move || {
             // If the shim was killed, the container's processes remain in the cgroup.
-            cgroup::remove(&group);
+            let ended = cgroup::remove(&group);
             cgroup::remove_if_empty(&parent);
-            std::fs::remove_dir_all(&path)
+            ended
         });
-        if let Ok(Err(error)) = removed.await {
-            tracing::warn!(container = name, %error, "removing files of a container failed");
+        if !ended.await.unwrap_or(false) {
+            tracing::error!(container = name, "killing the container's processes failed");
+            return Err(remains());
         }
+        let removal = match remove::discard(&self.dirs, bundle.path()) {
+            Ok(files) => Some(self.purge(vec![files])),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+            Err(error) => {
+                tracing::error!(container = name, %error, "removing files of a container failed");
+                return Err(remains());
+            }
+        };
         if let Some(plan) = plan {
             self.network.lock().await.release(&plan.link).await;
         }
+        Ok(removal)
     }
 
     /// Stops a shim and its container; kills the shim after a timeout.

@@ -10,6 +10,7 @@ use std::io;
 use std::path::Path;
 
 use super::dirs::Dirs;
+use super::usage;
 use apply::Applier;
 use root::Root;
 use stream::Contents;
@@ -20,33 +21,51 @@ pub(crate) struct Budget {
     pub(crate) bytes: u64,
     /// Files, directories and other entries.
     pub(crate) entries: u64,
+    /// Bytes on disk, in whole blocks: sparse files and many small files are larger than their tar.
+    pub(crate) disk_bytes: u64,
+}
+
+impl Budget {
+    /// The budget of an image of at most `bytes`.
+    pub(crate) fn new(bytes: u64, entries: u64) -> Self {
+        Self { bytes, entries, disk_bytes: bytes }
+    }
 }
 
 /// Unpacks one layer on top of those below it, unless it is stored already.
 ///
 /// `chains` are the chain ids up to this layer. The result is published under its name only when it
-/// is complete and matches its diff id. Returns whether it was unpacked.
+/// is complete and matches its diff id. Returns whether it was unpacked, and a lock that protects
+/// it against garbage collection.
 pub(crate) fn layer(
     dirs: &Dirs,
     chains: &[String],
     blob: &Path,
     diff_id: &str,
     budget: &mut Budget,
-) -> io::Result<bool> {
-    let Some((chain, below)) = chains.split_last() else { return Ok(false) };
+) -> io::Result<(bool, File)> {
+    let (chain, below) = chains.split_last().ok_or(io::ErrorKind::InvalidInput)?;
     let finished = dirs.layer(chain);
-    if finished.exists() {
-        return Ok(false);
+    if let Some(lock) = usage::lock_layer(&finished).map_err(|error| not_stored(&error))? {
+        return Ok((false, lock));
     }
     let work = dirs.temporary().join(format!("{}-{}", std::process::id(), &chain[..12]));
     let unpacked = build(dirs, below, blob, diff_id, &work, budget);
-    let placed = unpacked.and_then(|()| match fs::rename(work.join("upper"), &finished) {
+    let placed = unpacked
+        .and_then(|()| place(&work.join("upper"), &finished).map_err(|error| not_stored(&error)));
+    let _ = base::tree::remove(&work);
+    placed.map(|lock| (true, lock))
+}
+
+/// Moves an unpacked layer to its place. Locked before: garbage collection finds it at once.
+fn place(unpacked: &Path, finished: &Path) -> io::Result<File> {
+    let lock = usage::lock_layer(unpacked)?;
+    let lock = match fs::rename(unpacked, finished) {
+        Ok(()) => lock,
         // Another image with the same layer was faster.
-        Err(_) if finished.exists() => Ok(()),
-        other => other.map_err(|error| not_stored(&error)),
-    });
-    let _ = fs::remove_dir_all(&work);
-    placed.map(|()| true)
+        Err(error) => usage::lock_layer(finished)?.map(Some).ok_or(error)?,
+    };
+    lock.ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
 /// Checks that a blob is the layer with this diff id, without unpacking it.
@@ -93,12 +112,13 @@ fn fill(into: &Path, blob: &Path, diff_id: &str, budget: &mut Budget) -> io::Res
     let file = open(blob)?;
     let root = Root::open(into).map_err(|error| not_stored(&error))?;
     let mut contents = Contents::new(file, budget.bytes.saturating_add(1))?;
-    let applied = Applier::new(root, budget.entries).apply_all(&mut contents);
+    let limits = (budget.entries, budget.disk_bytes);
+    let applied = Applier::new(root, limits.0, limits.1).apply_all(&mut contents);
     // The digest also covers data after the end of the tar.
-    let drained = applied.and_then(|entries| contents.drain().map(|()| entries));
-    let entries = *drained.as_ref().unwrap_or(&0);
+    let drained = applied.and_then(|left| contents.drain().map(|()| left));
+    let (entries, disk_bytes) = *drained.as_ref().unwrap_or(&limits);
     finish(contents, diff_id, budget, drained.map(drop))?;
-    budget.entries = budget.entries.saturating_sub(entries);
+    (budget.entries, budget.disk_bytes) = (entries, disk_bytes);
     Ok(())
 }
 

@@ -361,9 +361,7 @@ impl Workspace {
 
     /// Deletes the workspace. The caller must know that no resource is left.
     pub fn remove(&self) -> Result<(), Fault> {
-        match std::fs::remove_dir_all(&self.folder) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.unwritable(&error)),
-            _ => Ok(()),
-        }
+        // Modules and providers may have created trees of any depth.
+        base::tree::remove(&self.folder).map_err(|error| self.unwritable(&error))
     }
 }

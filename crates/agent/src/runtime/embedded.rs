@@ -9,7 +9,7 @@ use model::agent::{Observed, ReplicaId};
 use model::deployment::{Reason, Spec};
 use model::image::StoredImage;
 use model::log::LogsFrom;
-use runtime::{Condition, Container, ContainerStatus, Embedded, LogStream, is_local};
+use runtime::{Condition, Container, ContainerStatus, Embedded, LogStream};
 
 use super::{ImageResult, Images, ObservedFuture, Runtime, limits, started};
 use crate::{Error, reason};
@@ -155,14 +155,14 @@ fn container(
     let image = spec.image.clone().ok_or(Error::NoImage)?;
     Ok(Container {
         name: name(id),
-        // Only of local images: the owner of another one must not affect its adoption.
-        owner: organization.filter(|_| is_local(&image)).map(|id| id.to_string()),
+        owner: organization.map(|id| id.to_string()),
         image,
         command: spec.command.clone(),
         env: spec.env.clone(),
         ports: spec.ports.clone(),
         cpu: limits::cpu(&spec.resources),
         ram: limits::ram(&spec.resources),
+        disk: limits::disk(&spec.resources),
         restart: spec.restart,
     })
 }

@@ -3,7 +3,7 @@
 use model::{Quantity, Resources};
 
 /// Smaller amounts are not meant as bytes.
-const MIN_RAM_LIMIT: Quantity = Quantity::whole(1 << 20);
+const MIN_LIMIT: Quantity = Quantity::whole(1 << 20);
 
 /// CPU limit: its `cpu`; unlimited if that is missing.
 pub(crate) fn cpu(resources: &Resources) -> Option<Quantity> {
@@ -15,7 +15,12 @@ pub(crate) fn cpu(resources: &Resources) -> Option<Quantity> {
 /// An amount below 1Mi is no limit either. Clusters of some fleet managers count ram in other
 /// units, and their users write `ram: 1`: reserved as requested, but no program runs in one byte.
 pub(crate) fn ram(resources: &Resources) -> Option<Quantity> {
-    Some(resources.get("ram")).filter(|ram| *ram >= MIN_RAM_LIMIT)
+    Some(resources.get("ram")).filter(|ram| *ram >= MIN_LIMIT)
+}
+
+/// Disk limit in bytes: its `disk`; the runtime's default if that is missing or below 1Mi.
+pub(crate) fn disk(resources: &Resources) -> Option<Quantity> {
+    Some(resources.get("disk")).filter(|disk| *disk >= MIN_LIMIT)
 }
 
 #[cfg(test)]

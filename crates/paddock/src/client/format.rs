@@ -6,9 +6,9 @@ use model::{Quantity, Resources, Time};
 use serde_json::Value;
 use wire::amount::Capacity;
 
-/// A resource quantity; memory with a binary unit.
+/// A resource quantity; memory and disk with a binary unit.
 pub(crate) fn amount(kind: &str, amount: Quantity) -> String {
-    if kind == "ram" {
+    if matches!(kind, "ram" | "disk") {
         return size_bytes((amount.milli() / 1000).unsigned_abs());
     }
     amount.to_string()
@@ -111,9 +111,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_memory_has_a_unit() {
+    fn only_memory_and_disk_have_a_unit() {
         for (kind, amount, want) in [
             ("ram", "8589934592", "8Gi"),
+            ("disk", "1073741824", "1Gi"),
             ("ram", "1610612736", "1.5Gi"),
             ("ram", "268435456", "256Mi"),
             ("ram", "1000", "1000"),

@@ -1,15 +1,20 @@
 //! Detects the capacity of this machine.
 
+use std::path::Path;
+
 use model::{Quantity, Resources};
 
-/// Number of CPUs and memory in bytes.
-pub(crate) fn capacity() -> Resources {
+/// Number of CPUs, memory, and size of the file system of the data directory, in bytes.
+pub(crate) fn capacity(data_dir: &Path) -> Resources {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let mut capacity = Resources::default();
     capacity.set("cpu", Quantity::whole(i64::try_from(cpus).unwrap_or(1)));
     let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     if let Some(bytes) = total_memory(&meminfo) {
         capacity.set("ram", Quantity::whole(bytes));
+    }
+    if let Some(bytes) = runtime::disk_size(data_dir) {
+        capacity.set("disk", Quantity::whole(i64::try_from(bytes).unwrap_or(i64::MAX / 1000)));
     }
     capacity
 }
@@ -32,7 +37,9 @@ mod tests {
     }
 
     #[test]
-    fn capacity_includes_at_least_one_cpu() {
-        assert!(capacity().get("cpu") >= Quantity::whole(1));
+    fn capacity_includes_cpu_and_disk() {
+        let capacity = capacity(Path::new("/missing/directory"));
+        assert!(capacity.get("cpu") >= Quantity::whole(1));
+        assert!(capacity.get("disk") >= Quantity::whole(1 << 20));
     }
 }

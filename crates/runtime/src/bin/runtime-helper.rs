@@ -40,6 +40,7 @@ async fn serve(dir: &str, instance: &str, image: &str) -> Result<(), Error> {
         ports: vec![8080],
         cpu: None,
         ram: None,
+        disk: None,
         restart: Restart::Always,
     };
     let endpoints = embedded.start(&container).await?;

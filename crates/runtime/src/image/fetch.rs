@@ -1,5 +1,6 @@
 //! Pulls, verifies and unpacks an image, in a helper process.
 
+use std::fs::File;
 use std::path::PathBuf;
 use std::process::{ExitCode, Stdio};
 use std::time::Duration;
@@ -9,6 +10,7 @@ use oci_client::manifest::{OciDescriptor, OciImageManifest};
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt;
 
+use super::pace::Pace;
 use super::registry::{Registry, is_loopback};
 use super::{Image, ImageConfig, chain_ids, platform, reference};
 use crate::child::Task;
@@ -16,12 +18,15 @@ use crate::dirs::{self, Dirs};
 use crate::message;
 use crate::options::Options;
 use crate::unpack;
+use crate::usage::lock_layer;
 use crate::{Credentials, Error};
 
 /// Maximum number of layers: overlay options must fit into a page.
 pub(super) const MAX_LAYERS: usize = 128;
 /// Number of layers pulled concurrently.
 const CONCURRENT_LAYERS: usize = 3;
+/// Timeout of manifest and configuration together, in timeouts of a read.
+const DOCUMENT_READS: u32 = 4;
 /// Address space limit of the fetcher.
 const MAX_ADDRESS_SPACE: u64 = 2 << 30;
 
@@ -33,6 +38,8 @@ struct Request {
     max_bytes: u64,
     max_entries: u64,
     read_timeout_ms: u64,
+    min_bytes_per_sec: u64,
+    speed_window_ms: u64,
     credentials: Option<Credentials>,
     /// Other hosts to which the registry may refer.
     allowed_hosts: Vec<String>,
@@ -50,7 +57,9 @@ pub(crate) async fn fetch(options: &Options, image: &str) -> Result<Image, Error
         image: image.to_owned(),
         max_bytes: options.max_image_bytes,
         max_entries: options.max_image_entries,
-        read_timeout_ms: u64::try_from(options.read_timeout.as_millis()).unwrap_or(u64::MAX),
+        read_timeout_ms: millis(options.read_timeout),
+        min_bytes_per_sec: options.min_pull_bytes_per_sec,
+        speed_window_ms: millis(options.pull_speed_window),
         credentials: options.registries.credentials_for(&reference).cloned(),
         allowed_hosts: options.registries.realms.iter().map(ToString::to_string).collect(),
     };
@@ -63,6 +72,10 @@ pub(crate) async fn fetch(options: &Options, image: &str) -> Result<Image, Error
             options.pull_timeout.as_secs_f32()
         ))),
     }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 async fn call(options: &Options, request: &Request, registry: &str) -> std::io::Result<Response> {
@@ -108,7 +121,7 @@ fn run(request: &Request) -> Response {
         fetched,
         Err(Error::RegistryUnavailable(_) | Error::RegistryTimedOut(_) | Error::Io { .. })
     ) {
-        let _ = std::fs::remove_dir_all(dirs.pull(&request.image));
+        let _ = base::tree::remove(&dirs.pull(&request.image));
     }
     fetched
 }
@@ -134,43 +147,67 @@ fn pull_and_unpack(request: &Request, dirs: &Dirs) -> Result<Image, Error> {
         .enable_all()
         .build()
         .map_err(|error| Error::io("Starting the fetcher failed", error))?;
-    let (image, diff_ids, layers) = runtime.block_on(pull(request, dirs))?;
+    let Pulled { image, diff_ids, layers, mut locks } = runtime.block_on(pull(request, dirs))?;
     drop(runtime);
     let pulled = dirs.pull(&request.image);
-    let mut budget = unpack::Budget { bytes: request.max_bytes, entries: request.max_entries };
+    let mut budget = unpack::Budget::new(request.max_bytes, request.max_entries);
     for (at, layer) in layers.iter().enumerate() {
         let blob = pulled.join(super::hex_of(&layer.digest).unwrap_or_default());
-        unpack::layer(dirs, &image.layers[..=at], &blob, &diff_ids[at], &mut budget)
-            .map_err(|error| not_unpacked(&image.name, error))?;
+        let (_, lock) =
+            unpack::layer(dirs, &image.layers[..=at], &blob, &diff_ids[at], &mut budget)
+                .map_err(|error| not_unpacked(&image.name, error))?;
+        locks.push(lock);
     }
     dirs::write_json(&dirs.image(&image.name), &image)
         .map_err(|error| Error::io("Storing the image failed", error))?;
     Ok(image)
 }
 
-/// Pulls missing layers. Returns the image, its diff ids and its layer descriptors.
-async fn pull(
-    request: &Request,
-    dirs: &Dirs,
-) -> Result<(Image, Vec<String>, Vec<OciDescriptor>), Error> {
+/// An image whose missing layers were pulled.
+struct Pulled {
+    image: Image,
+    diff_ids: Vec<String>,
+    layers: Vec<OciDescriptor>,
+    /// Locks of the layers that are not missing.
+    locks: Vec<File>,
+}
+
+/// Pulls missing layers.
+async fn pull(request: &Request, dirs: &Dirs) -> Result<Pulled, Error> {
     let timeout = Duration::from_millis(request.read_timeout_ms);
+    let pace = Pace {
+        min_bytes_per_sec: request.min_bytes_per_sec,
+        window: Duration::from_millis(request.speed_window_ms),
+    };
     let (credentials, allowed) = (request.credentials.clone(), &request.allowed_hosts);
-    let registry = Registry::new(&request.image, credentials, allowed, timeout)?;
-    let (manifest, digest) = registry.manifest().await?;
-    check_size(request, &manifest)?;
-    let config = registry.config(&manifest.config).await?;
+    let registry = Registry::new(&request.image, credentials, allowed, timeout, pace)?;
+    let documents = async {
+        let (manifest, digest) = registry.manifest().await?;
+        check_size(request, &manifest)?;
+        let config = registry.config(&manifest.config).await?;
+        Ok::<_, Error>((manifest, digest, config))
+    };
+    // Each read has a timeout; a few bytes at a time would never reach it.
+    let documents = tokio::time::timeout(timeout * DOCUMENT_READS, documents).await;
+    let (manifest, digest, config) = documents.unwrap_or_else(|_| Err(registry.too_slow()))?;
     let (image, diff_ids) = describe(&request.image, digest, &config, manifest.layers.len())?;
     let directory = dirs.pull(&request.image);
     tokio::fs::create_dir_all(&directory)
         .await
         .map_err(|error| Error::io("Storing the image failed", error))?;
-    let missing = manifest.layers.iter().zip(&image.layers);
-    let missing = missing.filter(|(_, chain)| !dirs.layer(chain).exists());
-    stream::iter(missing.map(|(layer, _)| registry.blob(layer, &directory)))
+    let mut locks = Vec::new();
+    let mut missing = Vec::new();
+    for (layer, chain) in manifest.layers.iter().zip(&image.layers) {
+        match lock_layer(&dirs.layer(chain)) {
+            Ok(Some(lock)) => locks.push(lock),
+            _ => missing.push(layer),
+        }
+    }
+    stream::iter(missing.into_iter().map(|layer| registry.blob(layer, &directory)))
         .buffer_unordered(CONCURRENT_LAYERS)
         .try_collect::<()>()
         .await?;
-    Ok((image, diff_ids, manifest.layers))
+    Ok(Pulled { image, diff_ids, layers: manifest.layers, locks })
 }
 
 pub(super) fn not_unpacked(image: &str, cause: std::io::Error) -> Error {

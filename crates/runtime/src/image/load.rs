@@ -116,7 +116,7 @@ fn run(request: &Request) -> Response {
     let failed = |error| Error::io("Loading the image failed", error);
     fs::create_dir_all(&work).map_err(failed)?;
     let loaded = load_all(request, &dirs, &work);
-    let _ = fs::remove_dir_all(&work);
+    let _ = base::tree::remove(&work);
     loaded
 }
 
@@ -127,8 +127,8 @@ fn load_all(request: &Request, dirs: &Dirs, work: &Path) -> Response {
         NO_OWNER => vec![vec![BUILTIN_IMAGE.to_owned()]],
         _ => names(request.name.as_ref(), &packed)?,
     };
-    let mut budget = Budget { bytes: request.max_bytes, entries: request.max_entries };
-    let mut unpacked = HashMap::new();
+    let mut budget = Budget::new(request.max_bytes, request.max_entries);
+    let mut unpacked = Stored::default();
     let mut loaded = Vec::new();
     for (image, names) in packed.iter().zip(names) {
         let first = names.first().map(String::as_str).unwrap_or_default();
@@ -183,6 +183,13 @@ struct Unpacked {
     size_bytes: u64,
 }
 
+/// Layers that were unpacked or found: their sizes by chain id, and locks against their removal.
+#[derive(Default)]
+struct Stored {
+    sizes: HashMap<String, u64>,
+    locks: Vec<File>,
+}
+
 /// Unpacks the layers of an image. Layers that are stored already are compared with the archive:
 /// who knows a digest must not get another owner's layer by it.
 fn unpack(
@@ -190,7 +197,7 @@ fn unpack(
     packed: &Packed,
     name: &str,
     budget: &mut Budget,
-    seen: &mut HashMap<String, u64>,
+    stored: &mut Stored,
 ) -> Result<Unpacked, Error> {
     let digest = packed.digest.clone();
     let (image, diff_ids) = describe(name, digest, &packed.config, packed.layers.len())?;
@@ -198,11 +205,12 @@ fn unpack(
     for (at, blob) in packed.layers.iter().enumerate() {
         let (chains, diff_id, before) = (&image.layers[..=at], &diff_ids[at], budget.bytes);
         let failed = |error| not_unpacked(name, error);
-        let is_new = unpack::layer(dirs, chains, blob, diff_id, budget).map_err(failed)?;
-        if !is_new && !seen.contains_key(&chains[at]) {
+        let (is_new, lock) = unpack::layer(dirs, chains, blob, diff_id, budget).map_err(failed)?;
+        stored.locks.push(lock);
+        if !is_new && !stored.sizes.contains_key(&chains[at]) {
             unpack::verify(blob, diff_id, budget).map_err(failed)?;
         }
-        let size = seen.entry(chains[at].clone()).or_insert(before - budget.bytes);
+        let size = stored.sizes.entry(chains[at].clone()).or_insert(before - budget.bytes);
         size_bytes += *size;
     }
     Ok(Unpacked { image, size_bytes })

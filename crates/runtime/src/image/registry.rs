@@ -18,6 +18,7 @@ use reqwest::{Response, StatusCode};
 use sha2::{Digest, Sha256};
 use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
 
+use super::pace::{Meter, Pace};
 use super::{Reference, hex_of, platform, reference};
 use crate::dirs::sha256;
 use crate::{Credentials, Error};
@@ -32,6 +33,7 @@ pub(super) struct Registry {
     client: Client,
     reference: Reference,
     name: String,
+    pace: Pace,
 }
 
 /// Whether the registry is on this host; only then plain HTTP is allowed.
@@ -48,13 +50,14 @@ impl Registry {
         credentials: Option<Credentials>,
         allowed: &[String],
         read_timeout: Duration,
+        pace: Pace,
     ) -> Result<Self, Error> {
         let reference = reference(name)?;
         let registry = reference.resolve_registry().to_owned();
         let rules = Rules { registry, allowed: allowed.to_vec() };
         let client = Client::new(rules, reference.repository(), credentials, read_timeout)
             .map_err(|failure| convert(name, &reference, failure))?;
-        Ok(Self { client, reference, name: name.to_owned() })
+        Ok(Self { client, reference, name: name.to_owned(), pace })
     }
 
     /// The manifest for this host, and its digest.
@@ -171,7 +174,8 @@ impl Registry {
             (hash, have) = (Sha256::new(), 0);
         }
         let mut stream = response.bytes_stream();
-        while let Some(chunk) = stream.next().await {
+        let mut meter = Meter::new(self.pace);
+        while let Some(chunk) = meter.next(&mut stream).await.map_err(|_| self.too_slow())? {
             let chunk = chunk.map_err(|error| self.interrupted(&error))?;
             have += chunk.len() as u64;
             if have > size {
@@ -188,6 +192,16 @@ impl Registry {
             )));
         }
         Ok(data_encoding::HEXLOWER.encode(&hash.finalize()))
+    }
+
+    /// The registry sends, but too little.
+    pub(super) fn too_slow(&self) -> Error {
+        let registry = self.reference.resolve_registry();
+        let kib = self.pace.min_bytes_per_sec.div_ceil(1024);
+        Error::RegistryTimedOut(format!(
+            "registry {registry} is too slow: less than {kib} KiB/s for {} s",
+            self.pace.window.as_secs()
+        ))
     }
 
     fn not_stored(&self, error: std::io::Error) -> Error {

@@ -95,7 +95,7 @@ fn run(request: &Request) -> Result<Vec<Repacked>, Error> {
     let packed = files.images()?;
     let names = names(request.name.as_ref(), &packed)?;
     let file = File::create_new(output(&request.dir)).map_err(failed)?;
-    let budget = Budget { bytes: request.max_bytes, entries: 0 };
+    let budget = Budget::new(request.max_bytes, 0);
     let mut writer = Writer { tar: Builder::new(file), budget, written: HashSet::new() };
     let (mut manifest, mut repacked) = (Vec::new(), Vec::new());
     for (image, names) in packed.iter().zip(names) {

@@ -43,8 +43,7 @@ impl Embedded {
         name: Option<&str>,
     ) -> Result<Vec<StoredImage>, Error> {
         let name = name.map(local_name).transpose()?;
-        let _layers = self.layers.read().await;
-        let _permit = self.fetches.acquire().await.expect("the semaphore is never closed");
+        let _slot = self.pulls.acquire(Some(owner)).await;
         let loaded = load::load(&self.options, owner, Some(archive), name).await?;
         Ok(loaded.into_iter().map(StoredImage::from).collect())
     }
@@ -74,7 +73,8 @@ impl Embedded {
             container.owner.as_deref() == Some(owner)
                 && reference(&container.image).is_ok_and(|used| used.whole() == loaded.image.name)
         };
-        if plans(&self.dirs).iter().any(|plan| is_user(&plan.container)) {
+        let is_starting = self.usage.containers().iter().any(is_user);
+        if is_starting || plans(&self.dirs).iter().any(|plan| is_user(&plan.container)) {
             return Err(Error::ImageInUse { image: name });
         }
         fs::remove_file(self.dirs.loaded_image(owner, &name))

@@ -84,6 +84,7 @@ impl Run {
                     }
                     Some(at) if at <= base::monotonic() => {
                         self.signal(Signal::KILL);
+                        cgroup::kill(&plan.cgroup);
                         kill_at = Some(base::monotonic() + grace);
                     }
                     Some(_) => {}
@@ -98,7 +99,7 @@ impl Run {
         let removed = self.container.delete(true);
         cgroup::remove(&plan.cgroup);
         if let Err(error) = removed {
-            let _ = std::fs::remove_dir_all(&self.container.root);
+            let _ = base::tree::remove(&self.container.root);
             log.write_line(&format!("paddock: {}", chain(&error)));
         }
         if events.is_stopped() {

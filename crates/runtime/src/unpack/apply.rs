@@ -14,8 +14,10 @@ use rustix::io::Errno;
 use tar::{Archive, Entry, EntryType};
 
 use super::root::{self, Root};
-use super::with_context;
+use super::{too_large, with_context};
 
+/// Size of a block of most file systems.
+const BLOCK: u64 = 4096;
 const WHITEOUT: &[u8] = b".wh.";
 const OPAQUE: &[u8] = b".wh..wh..opq";
 
@@ -23,6 +25,8 @@ const OPAQUE: &[u8] = b".wh..wh..opq";
 pub(super) struct Applier {
     root: Root,
     max_entries: u64,
+    /// Bytes that may still be written, in whole blocks.
+    disk_bytes: u64,
     /// Paths that this layer created: its whiteouts affect only the layers below.
     created: HashSet<PathBuf>,
 }
@@ -36,12 +40,12 @@ struct Metadata {
 }
 
 impl Applier {
-    pub(super) fn new(root: Root, max_entries: u64) -> Self {
-        Self { root, max_entries, created: HashSet::new() }
+    pub(super) fn new(root: Root, max_entries: u64, disk_bytes: u64) -> Self {
+        Self { root, max_entries, disk_bytes, created: HashSet::new() }
     }
 
-    /// Applies all entries and returns their number.
-    pub(super) fn apply_all(mut self, contents: &mut impl Read) -> io::Result<u64> {
+    /// Applies all entries and returns what is left of the limits: entries and bytes on disk.
+    pub(super) fn apply_all(mut self, contents: &mut impl Read) -> io::Result<(u64, u64)> {
         let broken = |error: io::Error| with_context("a layer is not a valid tar", &error);
         let mut count = 0;
         for entry in Archive::new(contents).entries().map_err(broken)? {
@@ -56,7 +60,14 @@ impl Applier {
             self.apply(&mut entry, &path)
                 .map_err(|e| with_context(&format!("unpacking {} failed", path.display()), &e))?;
         }
-        Ok(count)
+        Ok((self.max_entries - count, self.disk_bytes))
+    }
+
+    /// Takes the blocks of so many bytes from the budget.
+    fn charge(&mut self, bytes: u64) -> io::Result<()> {
+        let blocks = bytes.checked_next_multiple_of(BLOCK).ok_or_else(too_large)?;
+        self.disk_bytes = self.disk_bytes.checked_sub(blocks).ok_or_else(too_large)?;
+        Ok(())
     }
 
     fn apply<R: Read>(&mut self, entry: &mut Entry<'_, R>, path: &Path) -> io::Result<()> {
@@ -76,7 +87,10 @@ impl Applier {
         clear(&parent, &name, path, kind)?;
         let metadata = Metadata::new(entry)?;
         match kind {
-            EntryType::Directory => create_directory(&parent, &name)?,
+            EntryType::Directory => {
+                self.charge(BLOCK)?;
+                create_directory(&parent, &name)?;
+            }
             EntryType::Symlink => {
                 let target = entry.link_name_bytes().ok_or(io::ErrorKind::InvalidData)?;
                 fs::symlinkat(OsStr::from_bytes(&target), &parent, &name)?;
@@ -115,7 +129,10 @@ impl Applier {
             OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = fs::openat(parent, name, flags, Mode::from_raw_mode(0o600))?;
         let mut file = std::fs::File::from(file);
-        io::copy(entry, &mut file)?;
+        // A sparse entry announces little and yields much: what counts is what is written.
+        let limit = self.disk_bytes.saturating_add(1);
+        let written = io::copy(&mut entry.by_ref().take(limit), &mut file)?;
+        self.charge(written)?;
         // The owner first: changing it clears the set-user-id bit.
         fs::fchown(&file, metadata.owner, metadata.group)?;
         fs::fchmod(&file, metadata.mode)?;

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, ResolveFlags};
@@ -11,6 +11,9 @@ use rustix::io::Errno;
 
 /// No legitimate layer has longer paths.
 const MAX_PATH: usize = 4096;
+
+/// Whiteouts remove no deeper trees: each level takes stack and a descriptor.
+const MAX_DEPTH: usize = 512;
 
 /// Root of a directory tree.
 pub(crate) struct Root(OwnedFd);
@@ -90,21 +93,7 @@ pub(crate) fn remove(
     path: &Path,
     keep: &dyn Fn(&Path) -> bool,
 ) -> io::Result<()> {
-    let parent = parent.as_fd();
-    let kind = match fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(metadata) => FileType::from_raw_mode(metadata.st_mode),
-        Err(Errno::NOENT) => return Ok(()),
-        Err(error) => return Err(error.into()),
-    };
-    let is_directory = kind == FileType::Directory;
-    if is_directory {
-        empty(parent, name, path, keep)?;
-    }
-    if keep(path) {
-        return Ok(());
-    }
-    let flags = if is_directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
-    Ok(fs::unlinkat(parent, name, flags)?)
+    remove_below(parent.as_fd(), name, path, keep, MAX_DEPTH)
 }
 
 /// Removes the content of the directory `name`, except what `keep` selects.
@@ -114,6 +103,42 @@ pub(crate) fn empty(
     path: &Path,
     keep: &dyn Fn(&Path) -> bool,
 ) -> io::Result<()> {
+    empty_below(parent.as_fd(), name, path, keep, MAX_DEPTH)
+}
+
+fn remove_below(
+    parent: BorrowedFd<'_>,
+    name: &OsStr,
+    path: &Path,
+    keep: &dyn Fn(&Path) -> bool,
+    depth: usize,
+) -> io::Result<()> {
+    let kind = match fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(metadata) => FileType::from_raw_mode(metadata.st_mode),
+        Err(Errno::NOENT) => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    let is_directory = kind == FileType::Directory;
+    if is_directory {
+        empty_below(parent, name, path, keep, depth)?;
+    }
+    if keep(path) {
+        return Ok(());
+    }
+    let flags = if is_directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+    Ok(fs::unlinkat(parent, name, flags)?)
+}
+
+fn empty_below(
+    parent: BorrowedFd<'_>,
+    name: &OsStr,
+    path: &Path,
+    keep: &dyn Fn(&Path) -> bool,
+    depth: usize,
+) -> io::Result<()> {
+    let depth = depth.checked_sub(1).ok_or_else(|| {
+        io::Error::other(format!("a layer removes a tree of more than {MAX_DEPTH} levels"))
+    })?;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let directory = fs::openat(parent, name, flags, Mode::empty())?;
     let mut names = Vec::new();
@@ -125,7 +150,7 @@ pub(crate) fn empty(
         }
     }
     for child in names {
-        remove(&directory, &child, &path.join(&child), keep)?;
+        remove_below(directory.as_fd(), &child, &path.join(&child), keep, depth)?;
     }
     Ok(())
 }

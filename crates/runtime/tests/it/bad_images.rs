@@ -64,6 +64,17 @@ async fn pull_times_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn registry_below_the_minimum_speed_is_reported() {
+    let lab = Lab::with(|options| options.pull_speed_window = Duration::from_secs(2)).await;
+    let image = lab.registry.put("drip/x", &packing::web());
+    let began = base::monotonic();
+    let why = lab.runtime().start(&container("slow-0", &image)).await.unwrap_err().to_string();
+    assert!(why.contains("is too slow: less than 10 KiB/s for 2 s"), "{why}");
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    assert_eq!(lab.leftovers(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn content_that_does_not_match_its_digest_is_rejected() {
     let lab = Lab::new().await;
     let web = packing::web();
@@ -108,6 +119,12 @@ async fn images_beyond_the_size_limits_are_rejected() {
     let bomb = Layer::new().file("zeros", &vec![0; 64 << 20]).tar();
     let why =
         start_error(&lab, &lab.registry.put("bomb", &Image::new(vec![bomb], json!({})))).await;
+    assert!(why.contains("exceeds the maximum image size"), "{why}");
+
+    let sparse = Layer::new().sparse("holes", 300 << 20).tar();
+    assert!(sparse.len() < 4096, "{}", sparse.len());
+    let image = Image::new(vec![sparse], json!({}));
+    let why = start_error(&lab, &lab.registry.put("sparse", &image)).await;
     assert!(why.contains("exceeds the maximum image size"), "{why}");
 
     let mut large = packing::web();

@@ -56,6 +56,22 @@ impl Lab {
         Container { command, ..container(name, &image) }
     }
 
+    /// Starts a container that serves `/www`, and returns its endpoint.
+    pub(crate) async fn web(&self, name: &str) -> String {
+        let image = self.registry.put("web", &packing::web());
+        let web = Container { ports: vec![8080], ..container(name, &image) };
+        self.runtime().start(&web).await.unwrap().remove(0)
+    }
+
+    /// Waits until nothing is left of containers.
+    pub(crate) async fn until_no_leftovers(&self, timeout: Duration) {
+        let until = base::monotonic() + timeout;
+        while !self.leftovers().is_empty() && base::monotonic() < until {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        assert_eq!(self.leftovers(), Vec::<String>::new());
+    }
+
     /// Runs a container to its end. Returns its condition and its log.
     pub(crate) async fn run(&self, container: &Container) -> (Condition, Vec<String>) {
         let endpoints = self.runtime().start(container).await.unwrap();
@@ -91,10 +107,19 @@ impl Lab {
             }
         }
         left.extend(processes(&dir).into_iter().map(|pid| format!("process {pid}")));
-        for part in ["containers", "tmp"] {
+        for part in ["containers", "tmp", "trash"] {
             left.extend(entries(&self.dir_of(part)).iter().map(|path| path.display().to_string()));
         }
         left
+    }
+
+    /// Loop devices whose file is in our directory.
+    pub(crate) fn loop_devices(&self) -> Vec<String> {
+        let dir = self.options.dir.to_str().unwrap();
+        let files = entries(Path::new("/sys/block")).into_iter();
+        let files =
+            files.filter_map(|path| fs::read_to_string(path.join("loop/backing_file")).ok());
+        files.filter(|file| file.contains(dir)).collect()
     }
 
     /// IP and MAC addresses of our containers in the host's ARP cache.
@@ -108,7 +133,7 @@ impl Lab {
 
     /// Stored files of images.
     pub(crate) fn stored(&self) -> Vec<PathBuf> {
-        ["layers", "images", "loaded", "pulls", "tmp"]
+        ["layers", "images", "loaded", "pulls", "tmp", "trash"]
             .iter()
             .flat_map(|part| entries(&self.dir_of(part)))
             .collect()
@@ -141,6 +166,7 @@ pub(crate) fn container(name: &str, image: &str) -> Container {
         ports: Vec::new(),
         cpu: None,
         ram: None,
+        disk: None,
         restart: Restart::Never,
     }
 }

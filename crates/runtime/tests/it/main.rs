@@ -3,7 +3,9 @@
 
 mod attacks;
 mod bad_images;
+mod fairness;
 mod forwarder;
+mod hostile;
 mod hostile_registry;
 mod isolation;
 mod lab;

@@ -58,6 +58,26 @@ impl Layer {
         self.add(EntryType::Link, name, 0o644, target, b"")
     }
 
+    /// Adds a GNU sparse file of this size with a few bytes of data at its end.
+    pub(crate) fn sparse(mut self, name: &str, size: u64) -> Self {
+        let data = [b'x'; 512];
+        let mut header = Header::new_gnu();
+        header.set_entry_type(EntryType::GNUSparse);
+        header.set_path(name).unwrap();
+        header.set_mode(0o644);
+        header.set_uid(0);
+        header.set_gid(0);
+        header.set_mtime(1_000_000_000);
+        header.set_size(data.len() as u64);
+        let gnu = header.as_gnu_mut().unwrap();
+        gnu.sparse[0].offset.copy_from_slice(format!("{:011o}\0", size - 512).as_bytes());
+        gnu.sparse[0].numbytes.copy_from_slice(format!("{:011o}\0", 512).as_bytes());
+        gnu.realsize.copy_from_slice(format!("{size:011o}\0").as_bytes());
+        header.set_cksum();
+        self.0.append(&header, &data[..]).unwrap();
+        self
+    }
+
     pub(crate) fn tar(self) -> Vec<u8> {
         self.0.into_inner().unwrap()
     }

@@ -93,6 +93,11 @@ fn respond(mut stream: &TcpStream, content: &Mutex<Content>) -> Option<()> {
         return None;
     }
     let mut content = content.lock().unwrap();
+    let is_layer = |digest: &str| content.blobs.get(digest).is_some_and(|blob| blob[0] != b'{');
+    if path.contains("/drip/") && path.rsplit('/').next().is_some_and(is_layer) {
+        drop(content);
+        return drip(stream);
+    }
     let status = |code: &str, extra: &str, body: &[u8]| -> Vec<u8> {
         let head = format!("HTTP/1.1 {code}\r\ncontent-length: {}\r\n{extra}\r\n", body.len());
         [head.as_bytes(), body].concat()
@@ -163,6 +168,16 @@ fn respond(mut stream: &TcpStream, content: &Mutex<Content>) -> Option<()> {
     let head_only = request.starts_with("HEAD ");
     let end = reply.windows(4).position(|w| w == b"\r\n\r\n").filter(|_| head_only);
     stream.write_all(&reply[..end.map_or(reply.len(), |end| end + 4)]).ok()
+}
+
+/// Sends a byte per second: no read times out.
+fn drip(mut stream: &TcpStream) -> Option<()> {
+    stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n").ok()?;
+    for _ in 0..60 {
+        stream.write_all(b"x").ok()?;
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    None
 }
 
 /// Debian's `docker-registry` on a free port; killed on drop.
