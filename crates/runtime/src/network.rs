@@ -18,6 +18,7 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use tokio::task::JoinHandle;
 
 use super::dirs::{key, read_json, write_json};
 use super::options::Options;
@@ -43,6 +44,8 @@ pub(crate) struct Network {
     firewall: Program,
     /// The policy that this process has applied.
     applied: Option<Policy>,
+    /// A change of the firewall in progress.
+    change: Option<JoinHandle<Result<(), String>>>,
     /// First address of the subnet.
     base: Option<u32>,
     /// State of the bridge, as far as this process knows.
@@ -79,6 +82,7 @@ impl Network {
             allowed: options.egress_allow.clone(),
             firewall,
             applied: None,
+            change: None,
             bridge: Bridge::Unknown,
             allocated: links.map(|link| u32::from(link.address) % SIZE).collect(),
         }
@@ -118,7 +122,11 @@ impl Network {
         }
         (self.bridge, self.applied) = (Bridge::Unknown, None);
         let id = self.id.clone();
-        let _ = tokio::task::spawn_blocking(move || firewall::remove(&id)).await;
+        let remove = move || {
+            firewall::remove(&id);
+            Ok(())
+        };
+        let _ = self.change_firewall(remove).await;
     }
 
     /// Creates the bridge unless it exists, for example after a reboot.
@@ -129,6 +137,10 @@ impl Network {
             Some(base) => base,
             None => self.choose_subnet().await.map_err(failed)?,
         };
+        if self.bridge == Bridge::Unknown {
+            // The rules exist first; whatever exists is removed with the bridge.
+            self.bridge = Bridge::Creating;
+        }
         if let Err(error) = self.ensure_policy(base).await {
             // Running containers must not go on without it.
             self.bridge = Bridge::Creating;
@@ -162,10 +174,26 @@ impl Network {
             }
             firewall.apply(&wanted)
         };
-        let applied = tokio::task::spawn_blocking(work).await;
-        applied.unwrap_or_else(|error| Err(error.to_string())).map_err(Error::NotIsolated)?;
+        self.change_firewall(work).await.map_err(Error::NotIsolated)?;
         self.applied = Some(policy);
         Ok(())
+    }
+
+    /// Runs a change of the firewall, after one that a cancelled call has begun.
+    async fn change_firewall(
+        &mut self,
+        work: impl FnOnce() -> Result<(), String> + Send + 'static,
+    ) -> Result<(), String> {
+        let _ = self.finish_change().await;
+        self.change = Some(tokio::task::spawn_blocking(work));
+        self.finish_change().await
+    }
+
+    async fn finish_change(&mut self) -> Result<(), String> {
+        let Some(change) = &mut self.change else { return Ok(()) };
+        let done = change.await;
+        self.change = None;
+        done.unwrap_or_else(|error| Err(error.to_string()))
     }
 
     fn bridge_name(&self) -> String {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -106,6 +107,10 @@ impl Lab {
                 left.push(name.to_owned());
             }
         }
+        let tables = Command::new("nft").args(["list", "tables"]).output();
+        let tables = tables.expect("the package nftables is installed").stdout;
+        let tables = String::from_utf8_lossy(&tables).into_owned();
+        left.extend(tables.lines().filter(|line| line.contains(&id)).map(str::to_owned));
         left.extend(processes(&dir).into_iter().map(|pid| format!("process {pid}")));
         for part in ["containers", "tmp", "trash"] {
             left.extend(entries(&self.dir_of(part)).iter().map(|path| path.display().to_string()));
@@ -149,10 +154,13 @@ impl Drop for Lab {
         }
         remove_groups(&self.options.instance);
         let id = digest_of(self.options.instance.as_bytes())[7..15].to_owned();
-        let _ = std::process::Command::new("ip")
-            .args(["link", "del", &format!("pd-{id}")])
-            .stderr(std::process::Stdio::null())
-            .status();
+        let (link, table) = (format!("pd-{id}"), format!("paddock_{id}"));
+        for command in
+            [["ip", "link", "del", "dev", &link], ["nft", "delete", "table", "inet", &table]]
+        {
+            let mut cleanup = Command::new(command[0]);
+            let _ = cleanup.args(&command[1..]).stderr(Stdio::null()).status();
+        }
     }
 }
 

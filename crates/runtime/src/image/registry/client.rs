@@ -66,7 +66,7 @@ impl Client {
                 .redirect(Policy::none())
                 .read_timeout(read_timeout)
                 .connect_timeout(read_timeout.min(Duration::from_secs(10)))
-                .dns_resolver(Arc::new(Checked(reach)))
+                .dns_resolver(Arc::new(Checked::new(reach)))
                 .build()
                 .map_err(|error| Failure::Unavailable(innermost(&error)))
         };

@@ -115,14 +115,34 @@ fn check(ip: IpAddr, reach: Reach) -> Result<(), String> {
 }
 
 /// A DNS resolver that rejects addresses that are not permitted.
-pub(super) struct Checked(pub(super) Reach);
+pub(super) struct Checked {
+    reach: Reach,
+    /// Names of the proxies in the environment, which may be anywhere.
+    proxies: Vec<String>,
+}
+
+impl Checked {
+    pub(super) fn new(reach: Reach) -> Self {
+        let names = ["http_proxy", "https_proxy", "all_proxy"].map(str::to_owned);
+        let names = names.iter().flat_map(|name| [name.clone(), name.to_uppercase()]);
+        let urls = names.filter_map(|name| std::env::var(name).ok());
+        Self { reach, proxies: urls.filter_map(|url| proxy_host(&url)).collect() }
+    }
+}
+
+/// The host of a proxy's URL, which may lack its scheme.
+fn proxy_host(url: &str) -> Option<String> {
+    let url = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
+    Url::parse(&url).ok()?.host_str().map(str::to_owned)
+}
 
 impl Resolve for Checked {
     fn resolve(&self, name: Name) -> Resolving {
-        let reach = self.0;
+        let reach = self.reach;
+        let is_proxy = self.proxies.iter().any(|proxy| proxy.eq_ignore_ascii_case(name.as_str()));
         Box::pin(async move {
             let found: Vec<_> = lookup_host((name.as_str(), 0)).await?.collect();
-            for address in &found {
+            for address in found.iter().filter(|_| !is_proxy) {
                 check(address.ip(), reach)?;
             }
             Ok(Box::new(found.into_iter()) as Addrs)
@@ -210,6 +230,18 @@ mod tests {
         ] {
             let checked = rules("reg.example").redirect(&from, location).ok();
             assert_eq!(checked.map(|(_, reach)| reach), reach, "{location}");
+        }
+    }
+
+    #[test]
+    fn proxy_hosts_are_found_with_and_without_a_scheme() {
+        for (url, host) in [
+            ("http://proxy.corp:3128", Some("proxy.corp")),
+            ("user:pw@proxy.corp:3128", Some("proxy.corp")),
+            ("proxy.corp", Some("proxy.corp")),
+            ("", None),
+        ] {
+            assert_eq!(proxy_host(url).as_deref(), host, "{url}");
         }
     }
 
