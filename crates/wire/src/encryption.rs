@@ -19,7 +19,6 @@ pub struct EncryptionKeys {
 #[serde(deny_unknown_fields)]
 pub struct Rekey {
     /// Whether to only add a key to this server's key file, to be copied to other servers before it
-    /// is used.
-    #[serde(default)]
-    pub prepare: bool,
+    /// is used; defaults to false.
+    pub prepare: Option<bool>,
 }

@@ -143,7 +143,7 @@ impl LocalKey {
         if let Some(key) = known(self.keys()) {
             return Ok(key);
         }
-        self.update(|_| ()).map_err(refused)?;
+        self.update(|_| ()).map_err(|error| refused(&error))?;
         known(self.keys()).ok_or_else(|| self.no_key(id))
     }
 
@@ -173,7 +173,7 @@ fn changed() -> Fault {
     )
 }
 
-fn refused(error: Error) -> Fault {
+fn refused(error: &Error) -> Fault {
     Fault::Refused(error.to_string())
 }
 
@@ -201,11 +201,11 @@ impl KeyRing for LocalKey {
     }
 
     fn prepare(&self) -> Result<String, Fault> {
-        self.prepare_key().map_err(refused)
+        self.prepare_key().map_err(|error| refused(&error))
     }
 
     fn add(&self) -> Result<String, Fault> {
-        self.add_key().map_err(refused)
+        self.add_key().map_err(|error| refused(&error))
     }
 
     fn activate(&self, id: &str) -> Result<(), Fault> {
@@ -216,6 +216,6 @@ impl KeyRing for LocalKey {
             Some(())
         };
         let short = id.strip_prefix("v1:").unwrap_or(id);
-        self.update(activate).map_err(refused)?.ok_or_else(|| self.no_key(short))
+        self.update(activate).map_err(|error| refused(&error))?.ok_or_else(|| self.no_key(short))
     }
 }

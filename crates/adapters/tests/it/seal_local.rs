@@ -71,7 +71,7 @@ async fn changed_ciphertext_is_refused() {
 async fn new_key_encrypts_and_old_one_still_decrypts() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("key");
-    let mut seal = load(&path).unwrap();
+    let seal = load(&path).unwrap();
     let old = seal.encrypt("x", &Secret::new("old")).await.unwrap();
     seal.add_key().unwrap();
     let new = seal.encrypt("x", &Secret::new("new")).await.unwrap();

@@ -31,7 +31,7 @@ pub(crate) async fn encryption_rekey(
 ) -> Result<(StatusCode, Answer<EncryptionKeys>), Problem> {
     caller.must_be_admin("rotate encryption keys")?;
     let user = &caller.user.username;
-    if request.prepare {
+    if request.prepare == Some(true) {
         let key = encryption::prepare(&*app.seal).map_err(problem)?;
         tracing::info!(audit = true, user, key, "encryption key prepared");
     } else {

@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use base::{Entropy as _, OsEntropy};
 use engine::encryption;
 use model::event::Actor;
-use port::{Encryption, KeyRing as _, Monitored};
+use port::{Encryption, KeyRing, Monitored};
 use store::{Db, Tx, encryption_key};
 
 use super::external::guard;
@@ -28,7 +28,7 @@ pub(super) async fn open(
     let mut tx = db.begin(Actor::Server).await?;
     encryption_key::lock(&mut tx).await?;
     let file = LocalKey::load(&path, entropy()).context("--data-dir")?;
-    let held = file.as_ref().map(|file| file.ids()).unwrap_or_default();
+    let held = file.as_ref().map(KeyRing::ids).unwrap_or_default();
     let is_available = |id: &str| {
         held.iter().any(|held| held == id) || transit.is_some() && id.starts_with("vault:")
     };

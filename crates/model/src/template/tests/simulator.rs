@@ -48,6 +48,7 @@ impl Simulator {
     pub(super) fn context(&self, desired: &Expanded) -> Context {
         Context {
             environment_name: "shop".to_owned(),
+            organization_id: "acme".to_owned(),
             parameters: desired.parameters.clone(),
             outputs: resource::outputs(&self.resources),
             ..Context::default()

@@ -30,7 +30,7 @@ const PREPARE_HINT: &str = r#"run "paddock admin rekey --prepare" first"#;
 
 /// Runs the command.
 pub(super) async fn run(args: Args, api: &Api, printer: &mut Printer) -> Result<(), Error> {
-    let body = json!(Rekey { prepare: args.prepare });
+    let body = json!(Rekey { prepare: Some(args.prepare) });
     let call = Call::post(&["admin", "encryption", "rekey"], Some(body));
     let mut response = api.send(&call).await.map_err(|error| match error.status() {
         Some(409) if !args.prepare => error.or_hint(PREPARE_HINT),
