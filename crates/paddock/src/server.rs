@@ -3,6 +3,7 @@
 mod database;
 mod executors;
 mod external;
+mod file_limit;
 mod fleet;
 mod lock;
 mod logging;
@@ -85,6 +86,10 @@ async fn parts(
         sso_endpoints: fleet::sso_endpoints(settings.external.sso.as_ref()),
         metrics: fleet::metrics(settings.external.metrics_url.as_deref(), db, &mut watched)?,
         terraform_templates: settings.external.terraform.publishers,
+        edge: file_limit::fit(settings.edge.http.clone(), file_limit::raise()),
+        sign_up: settings.edge.sign_up,
+        member_invites: settings.edge.member_invites,
+        invite_max_life: settings.edge.invite_max_life,
         upload_dir: settings.data_dir.join("uploads"),
         max_image_bytes: settings.runtime.max_image_bytes,
         ..api::Settings::default()

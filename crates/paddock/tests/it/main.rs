@@ -32,6 +32,7 @@ mod real;
 mod server;
 mod server_connections;
 mod server_crash;
+mod server_limits;
 mod server_secrets;
 mod server_settings;
 mod server_stop;
