@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use base::entropy;
+use base::locks::named_lock;
 use model::event::Actor;
 use model::invite::Invite;
 use model::organization::{self, Organization};
@@ -12,6 +13,9 @@ use model::user::{self, Access, NewUser, Role, User};
 use model::{Invalid, Time, name};
 use store::{Tx, invite, token};
 
+use crate::caller::Caller;
+use crate::password::Lane;
+use crate::sign_up::{self, Founder};
 use crate::{App, Problem};
 
 /// Requested user account.
@@ -46,7 +50,7 @@ pub(crate) async fn verify(
     let key: String = name::fold(username).chars().take(64).collect();
     app.throttle.check(&key, from, app.db.now())?;
     // Check again after waiting for the permit: attempts sent in parallel may have failed by now.
-    let permit = app.passwords.permit().await;
+    let permit = app.passwords.permit(Lane::Login).await?;
     app.throttle.check(&key, from, app.db.now())?;
     let (user, hash) = credentials(app, username).await?.unzip();
     let is_right = app.passwords.verify(permit, password, hash).await;
@@ -83,6 +87,7 @@ pub(crate) async fn create_token(app: &App, user: &User) -> Result<(String, Time
 /// names.
 pub(crate) async fn create_organization(
     app: &App,
+    founder: &Founder,
     organization_name: &str,
     owner: &UserRequest<'_>,
     parents: [&str; 2],
@@ -97,9 +102,10 @@ pub(crate) async fn create_organization(
             return Err(Invalid(errors.collect()).into());
         }
     };
-    let permit = app.passwords.permit().await;
+    app.edge.admit_sign_up(founder.from)?;
+    let permit = app.passwords.permit(Lane::SignUp).await?;
     let hash = app.passwords.hash(permit, app.db.entropy(), owner.password).await?;
-    let mut tx = app.db.begin(Actor::Anonymous).await?;
+    let mut tx = app.db.begin(founder.actor).await?;
     let organization = store::organization::create(&mut tx, &name)
         .await
         .map_err(|error| rename_conflict(error, name_field))?;
@@ -123,9 +129,11 @@ fn rename_conflict(error: store::Error, field: &str) -> Problem {
 pub(crate) async fn invite(
     app: &App,
     tx: &mut Tx,
-    by: &User,
+    caller: &Caller,
     life: Duration,
 ) -> Result<(Invite, String), Problem> {
+    sign_up::may_invite(app, caller)?;
+    let by = &caller.user;
     let code = entropy::secret(app.db.entropy());
     let hash = entropy::hash(&code);
     let invite = invite::create(tx, by.organization_id, by.id, &hash, life).await?;
@@ -144,13 +152,20 @@ pub(crate) async fn invite_by_code(app: &App, code: &str) -> Result<Invite, Prob
 /// transaction.
 pub(crate) async fn redeem(
     app: &App,
+    from: IpAddr,
     code: &str,
     request: &UserRequest<'_>,
 ) -> Result<User, Problem> {
+    sign_up::may_join(app)?;
     let new = request.check(app)?;
     redeemable(app, code).await?;
+    // One at a time: of many requests with one code, only the first needs a hash.
+    let lock = named_lock(&app.redemptions, &entropy::hash(code.trim()));
+    let _lock = lock.lock().await;
+    redeemable(app, code).await?;
+    app.edge.admit_sign_up(from)?;
     // Check again after waiting for the permit: the code may have been redeemed meanwhile.
-    let permit = app.passwords.permit().await;
+    let permit = app.passwords.permit(Lane::SignUp).await?;
     let invite = redeemable(app, code).await?;
     let hash = app.passwords.hash(permit, app.db.entropy(), request.password).await?;
     let mut tx = app.db.begin(Actor::Anonymous).await?;

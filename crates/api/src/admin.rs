@@ -5,6 +5,7 @@ use model::event::Actor;
 use model::user::{Access, NewUser, Role};
 use store::{Db, Scope};
 
+use crate::password::Lane;
 use crate::{App, Problem};
 
 /// Username of the administrator.
@@ -21,7 +22,7 @@ impl App {
         match (found, password) {
             (Some(_), None) => Ok(None),
             (Some((user, hash)), Some(password)) => {
-                let permit = self.passwords.permit().await;
+                let permit = self.passwords.permit(Lane::Login).await?;
                 if !self.passwords.verify(permit, password, Some(hash)).await {
                     let hash = self.hash(password).await?;
                     let change =
@@ -43,7 +44,7 @@ impl App {
     }
 
     async fn hash(&self, password: &str) -> Result<String, Problem> {
-        let permit = self.passwords.permit().await;
+        let permit = self.passwords.permit(Lane::Login).await?;
         self.passwords.hash(permit, self.db.entropy(), password).await
     }
 

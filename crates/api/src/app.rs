@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::locks::Locks;
 use base::{Stop, task};
 use engine::placement::PlacementView;
 use engine::rules::RulesReader;
@@ -18,6 +19,8 @@ use store::deployment::Limits;
 use tokio::sync::Semaphore;
 
 use crate::cache::{self, Cache};
+use crate::edge::Edge;
+use crate::edge::settings::EdgeSettings;
 use crate::images::Images;
 use crate::logs::Logs;
 use crate::metrics_backend::MetricsBackend;
@@ -62,6 +65,14 @@ pub struct Settings {
     pub adopt: Adopters,
     /// Executors with the setting that an unavailable one lacks.
     pub executors: Vec<(Executor, Option<String>)>,
+    /// Hosts, proxies and limits of requests.
+    pub edge: EdgeSettings,
+    /// Who may create organizations and join them.
+    pub sign_up: SignUp,
+    /// Whether members may invite users, in addition to owners.
+    pub member_invites: bool,
+    /// Maximum lifetime of an invite.
+    pub invite_max_life: Duration,
     /// Directory of uploads in progress.
     pub upload_dir: PathBuf,
     /// Maximum size of an image archive.
@@ -90,6 +101,18 @@ pub enum Adopters {
     Off,
 }
 
+/// Who may create organizations and join them. The platform administrator always may create them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SignUp {
+    /// Everyone who reaches the server creates organizations; invites admit users to existing ones.
+    #[default]
+    Open,
+    /// Only invites admit users.
+    Invite,
+    /// Nobody joins: no invite is created or redeemed.
+    Closed,
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -109,6 +132,10 @@ impl Default for Settings {
             executors: [Executor::Service, Executor::Deployment, Executor::Command]
                 .map(|executor| (executor, None))
                 .to_vec(),
+            edge: EdgeSettings::default(),
+            sign_up: SignUp::default(),
+            member_invites: false,
+            invite_max_life: Duration::from_hours(30 * 24),
             upload_dir: std::env::temp_dir(),
             max_image_bytes: 8 << 30,
         }
@@ -156,6 +183,9 @@ pub struct Inner {
     pub(crate) settings: Settings,
     pub(crate) passwords: Passwords,
     pub(crate) throttle: Throttle,
+    pub(crate) edge: Edge,
+    /// Redemptions in progress, by the hash of the code.
+    pub(crate) redemptions: Locks<()>,
     pub(crate) pulse: Pulse,
     pub(crate) cache: Cache,
     pub(crate) metrics: Metrics,
@@ -190,6 +220,8 @@ impl App {
         let app = Self(Arc::new(Inner {
             passwords: Passwords::new(db.entropy()),
             throttle: Throttle::default(),
+            edge: Edge::new(&settings.edge),
+            redemptions: Locks::default(),
             pulse: Pulse::default(),
             cache: Cache::default(),
             metrics: Metrics::new(parts.metrics),

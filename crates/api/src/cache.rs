@@ -10,6 +10,7 @@ use std::time::Duration;
 use model::Time;
 use model::user::User;
 use store::{Db, Scope, event};
+use tokio::sync::watch;
 
 use crate::oidc::ExternalClaims;
 
@@ -19,7 +20,11 @@ const MAX_ENTRIES: usize = 50_000;
 
 /// Users by the hash of their credentials.
 #[derive(Default)]
-pub(crate) struct Cache(Mutex<Entries>);
+pub(crate) struct Cache {
+    entries: Mutex<Entries>,
+    /// Number of times the cache was cleared.
+    changes: watch::Sender<u64>,
+}
 
 #[derive(Default)]
 struct Entries {
@@ -28,8 +33,13 @@ struct Entries {
     epoch: u64,
 }
 
-/// A user and the additional claims of an OIDC token.
-type Authenticated = (User, Option<Arc<ExternalClaims>>);
+/// A user, the additional claims of an OIDC token, and the end of the session if it has one.
+#[derive(Clone)]
+pub(crate) struct Authenticated {
+    pub(crate) user: User,
+    pub(crate) external: Option<Arc<ExternalClaims>>,
+    pub(crate) expires_at: Option<Time>,
+}
 
 /// Epoch at the start of a lookup: a result read before a change is not cached after it.
 #[derive(Clone, Copy)]
@@ -47,7 +57,7 @@ impl Cache {
     pub(crate) fn put(
         &self,
         hash: &str,
-        (user, external): (&User, Option<Arc<ExternalClaims>>),
+        authenticated: &Authenticated,
         since: Epoch,
         now: Time,
         end: Time,
@@ -60,17 +70,23 @@ impl Cache {
             entries.users.clear();
         }
         let until = (now + ENTRY_LIFE).min(end);
-        entries.users.insert(hash.to_owned(), ((user.clone(), external), until));
+        entries.users.insert(hash.to_owned(), (authenticated.clone(), until));
     }
 
     pub(crate) fn clear(&self) {
         let mut entries = self.lock();
         entries.users.clear();
         entries.epoch += 1;
+        self.changes.send_replace(entries.epoch);
+    }
+
+    /// Follows changes of users.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
     }
 
     fn lock(&self) -> MutexGuard<'_, Entries> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,12 +1,12 @@
 //! Authentication of requests by bearer token or HTTP Basic.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{ConnectInfo, FromRequestParts};
+use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::http::{Extensions, HeaderMap, header};
+use axum::http::{HeaderMap, header};
 use base::entropy;
 use data_encoding::BASE64;
 use engine::instance::commands;
@@ -14,9 +14,11 @@ use model::cluster::Cluster;
 use model::event::Actor;
 use model::reason::Requester;
 use model::user::{Access, Role, User};
-use model::{ClusterId, OrganizationId};
+use model::{ClusterId, OrganizationId, Time};
 use store::{Scope, agent_token, token};
 
+use crate::cache::Authenticated;
+use crate::edge::{address, browser};
 use crate::oidc::{self, ExternalClaims};
 use crate::{App, Problem, account};
 
@@ -29,9 +31,16 @@ pub(crate) struct Caller {
     pub(crate) token: Option<String>,
     /// Additional claims, if an OIDC token was used.
     pub(crate) external: Option<Arc<ExternalClaims>>,
+    /// End of the token, if one was used.
+    pub(crate) expires_at: Option<Time>,
 }
 
 impl Caller {
+    fn new(authenticated: Authenticated, token: Option<String>) -> Self {
+        let Authenticated { user, external, expires_at } = authenticated;
+        Self { user, token, external, expires_at }
+    }
+
     /// What the caller may see: its organization's objects; all objects for the administrator.
     pub(crate) fn scope(&self) -> Scope {
         match self.user.access {
@@ -109,13 +118,19 @@ impl FromRequestParts<App> for Caller {
                 "Authentication required: send Authorization: Bearer <token>, or Basic credentials.",
             ));
         };
-        if scheme.eq_ignore_ascii_case("bearer") {
-            return by_token(app, value).await;
-        }
-        if scheme.eq_ignore_ascii_case("basic") {
-            return by_password(app, value, address(&parts.extensions)).await;
-        }
-        Err(Problem::unauthenticated("Unsupported authentication scheme; use Bearer or Basic."))
+        let from = address(&parts.extensions);
+        let caller = if scheme.eq_ignore_ascii_case("bearer") {
+            by_token(app, value).await?
+        } else if scheme.eq_ignore_ascii_case("basic") {
+            let caller = by_password(app, value, from).await?;
+            browser::check_ambient(&parts.method, &parts.headers)?;
+            caller
+        } else {
+            let detail = "Unsupported authentication scheme; use Bearer or Basic.";
+            return Err(Problem::unauthenticated(detail));
+        };
+        app.edge.admit_user(&caller.user, from)?;
+        Ok(caller)
     }
 }
 
@@ -140,26 +155,28 @@ pub(crate) fn authorization(headers: &HeaderMap) -> Option<(&str, &str)> {
 async fn by_token(app: &App, secret: &str) -> Result<Caller, Problem> {
     let (hash, now) = (entropy::hash(secret), app.db.now());
     let since = match app.cache.get(&hash, now) {
-        Ok((user, external)) => {
-            let token = external.is_none().then_some(hash);
-            return Ok(Caller { user, token, external });
+        Ok(found) => {
+            let token = found.external.is_none().then_some(hash);
+            return Ok(Caller::new(found, token));
         }
         Err(since) => since,
     };
     if oidc::is_jwt(secret) {
         let claims = oidc::claims(app, secret).await?;
         let (user, external) = oidc::user(app, &claims).await?;
-        let external = Some(Arc::new(external));
-        app.cache.put(&hash, (&user, external.clone()), since, now, claims.expires_at);
+        let (external, expires_at) = (Some(Arc::new(external)), claims.expires_at);
+        let found = Authenticated { user, external, expires_at: Some(expires_at) };
+        app.cache.put(&hash, &found, since, now, expires_at);
         // OIDC tokens cannot be revoked here.
-        return Ok(Caller { user, token: None, external });
+        return Ok(Caller::new(found, None));
     }
     let found = token::find(&mut app.db.read().await?, &hash, now).await?;
     let (user, expires_at) = found.ok_or_else(|| {
         Problem::unauthenticated("The token is invalid or expired; log in again.")
     })?;
-    app.cache.put(&hash, (&user, None), since, now, expires_at);
-    Ok(Caller { user, token: Some(hash), external: None })
+    let found = Authenticated { user, external: None, expires_at: Some(expires_at) };
+    app.cache.put(&hash, &found, since, now, expires_at);
+    Ok(Caller::new(found, Some(hash)))
 }
 
 async fn by_password(app: &App, value: &str, from: IpAddr) -> Result<Caller, Problem> {
@@ -173,12 +190,13 @@ async fn by_password(app: &App, value: &str, from: IpAddr) -> Result<Caller, Pro
     // The prefix keeps these entries apart from tokens, which are hashed without one.
     let (hash, now) = (entropy::hash(&format!("basic {value}")), app.db.now());
     let since = match app.cache.get(&hash, now) {
-        Ok((user, external)) => return Ok(Caller { user, token: None, external }),
+        Ok(found) => return Ok(Caller::new(found, None)),
         Err(since) => since,
     };
     let user = account::verify(app, username, password, from).await?;
-    app.cache.put(&hash, (&user, None), since, now, now + Duration::from_mins(1));
-    Ok(Caller { user, token: None, external: None })
+    let found = Authenticated { user, external: None, expires_at: None };
+    app.cache.put(&hash, &found, since, now, now + Duration::from_mins(1));
+    Ok(Caller::new(found, None))
 }
 
 /// The agent of a cluster.
@@ -217,9 +235,4 @@ impl<S: Send + Sync> FromRequestParts<S> for From {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         Ok(Self(address(&parts.extensions)))
     }
-}
-
-fn address(extensions: &Extensions) -> IpAddr {
-    let from = extensions.get::<ConnectInfo<SocketAddr>>();
-    from.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |ConnectInfo(address)| address.ip())
 }

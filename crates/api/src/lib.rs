@@ -11,6 +11,7 @@ mod body;
 mod cache;
 mod caller;
 mod docs;
+mod edge;
 mod etag;
 mod fleet;
 mod idempotency;
@@ -28,6 +29,7 @@ mod problem;
 mod pulse;
 mod relay;
 mod serve;
+mod sign_up;
 mod throttle;
 
 use axum::extract::{Request, State};
@@ -40,7 +42,10 @@ use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
-pub use app::{Adopters, App, Parts, Publishers, Settings, SsoEndpoints};
+pub use app::{Adopters, App, Parts, Publishers, Settings, SignUp, SsoEndpoints};
+pub use edge::host::AllowedHosts;
+pub use edge::proxy::Network;
+pub use edge::settings::{EdgeSettings, Limit};
 pub use images::{ImageResult, Images, NoImages};
 pub use logs::{Lines, Logs, NoLogs};
 pub use problem::Problem;
@@ -93,6 +98,7 @@ fn router(app: App) -> Router {
         .fallback(fallback)
         .layer(from_fn(idempotency::digest))
         .layer(CatchPanicLayer::custom(observe::panicked))
+        .layer(from_fn_with_state(app.clone(), edge::admit))
         .layer(from_fn_with_state(app.clone(), observe::observe))
         .with_state(app)
 }

@@ -1,4 +1,7 @@
-//! Password hashing with argon2id, limited to one hash per core.
+//! Password hashing with argon2id, in two lanes: new accounts cannot delay logins.
+//!
+//! A lane runs a number of hashes at once and has a bounded queue. Logins may use every core, new
+//! accounts half of them.
 
 use std::sync::Arc;
 
@@ -10,27 +13,78 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::Problem;
 
+/// Maximum number of requests in each lane, running and pending.
+const MAX_LOGINS: usize = 512;
+const MAX_SIGN_UPS: usize = 128;
+
+/// Purpose of a hash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lane {
+    /// Verification and changes of passwords.
+    Login,
+    /// Passwords of new accounts, which anyone may request.
+    SignUp,
+}
+
 /// Hashes and verifies passwords. Both are slow on purpose and need a permit.
 #[derive(Clone)]
 pub(crate) struct Passwords {
-    permits: Arc<Semaphore>,
+    logins: Queue,
+    sign_ups: Queue,
     /// Hash to verify against when the user does not exist, for a constant response time.
     dummy_hash: Arc<str>,
 }
 
+/// A bounded queue for a number of cores.
+#[derive(Clone)]
+struct Queue {
+    places: Arc<Semaphore>,
+    cores: Arc<Semaphore>,
+}
+
+impl Queue {
+    fn new(cores: usize, places: usize) -> Self {
+        Self { places: Arc::new(Semaphore::new(places)), cores: Arc::new(Semaphore::new(cores)) }
+    }
+
+    /// Waits for a core; `None` if too many wait already.
+    async fn permit(&self) -> Option<Permit> {
+        let place = self.places.clone().try_acquire_owned().ok()?;
+        let core = self.cores.clone().acquire_owned().await;
+        Some(Permit(core.expect("semaphore is never closed"), place))
+    }
+}
+
 /// Permit to compute one hash on one core.
-pub(crate) struct Permit(#[expect(dead_code, reason = "held, then dropped")] OwnedSemaphorePermit);
+pub(crate) struct Permit(
+    #[expect(dead_code, reason = "held, then dropped")] OwnedSemaphorePermit,
+    #[expect(dead_code, reason = "held, then dropped")] OwnedSemaphorePermit,
+);
 
 impl Passwords {
     pub(crate) fn new(entropy: &dyn Entropy) -> Self {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         let dummy_hash = compute("nobody", &salt(entropy)).expect("fixed input");
-        Self { permits: Arc::new(Semaphore::new(cores)), dummy_hash: dummy_hash.into() }
+        Self {
+            logins: Queue::new(cores, MAX_LOGINS),
+            sign_ups: Queue::new((cores / 2).max(1), MAX_SIGN_UPS),
+            dummy_hash: dummy_hash.into(),
+        }
     }
 
-    /// Waits for a free core. Checks that could make the hash unnecessary belong after this.
-    pub(crate) async fn permit(&self) -> Permit {
-        Permit(self.permits.clone().acquire_owned().await.expect("semaphore is never closed"))
+    /// Waits for a free core of the lane. Checks that could make the hash unnecessary belong after
+    /// this.
+    pub(crate) async fn permit(&self, lane: Lane) -> Result<Permit, Problem> {
+        match lane {
+            Lane::Login => self
+                .logins
+                .permit()
+                .await
+                .ok_or_else(|| Problem::unavailable("Too many logins are pending; try again.")),
+            Lane::SignUp => self.sign_ups.permit().await.ok_or_else(|| {
+                Problem::unavailable("Too many new accounts are pending; try again.")
+            }),
+        }
     }
 
     /// Hashes a password.
@@ -79,4 +133,34 @@ fn compute(password: &str, salt: &[u8]) -> Option<String> {
     let hash: PasswordHash =
         Argon2::default().hash_password_with_salt(password.as_bytes(), salt).ok()?;
     Some(hash.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use base::OsEntropy;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn pending_sign_ups_are_bounded_and_do_not_delay_logins() {
+        let passwords = Passwords::new(&OsEntropy);
+        let mut pending = Vec::new();
+        // More sign-ups than fit: none of them finishes.
+        for _ in 0..MAX_SIGN_UPS {
+            let mut permit = Box::pin(async {
+                let _permit = passwords.permit(Lane::SignUp).await;
+                std::future::pending::<()>().await;
+            });
+            let is_pending = futures_util::poll!(&mut permit).is_pending();
+            assert!(is_pending);
+            pending.push(permit);
+        }
+        let refused = passwords.permit(Lane::SignUp).await.err().expect("the queue is full");
+        assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+        let login =
+            tokio::time::timeout(std::time::Duration::from_secs(5), passwords.permit(Lane::Login));
+        assert!(login.await.is_ok_and(|permit| permit.is_ok()), "a login waits for sign-ups");
+        drop(pending);
+        assert!(passwords.permit(Lane::SignUp).await.is_ok());
+    }
 }

@@ -2,7 +2,8 @@
 //!
 //! Failures count per pair of username and address: guessing from one address does not lock out the
 //! user at another. Two wider counters catch guessing across names and across addresses; they reset
-//! within a minute, and do not apply to an address that has logged in recently.
+//! within a minute, and do not apply to an address that has logged in recently. Loopback addresses
+//! have no counter across names: a proxy that is not declared has one of them for all its users.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -90,7 +91,9 @@ impl Throttle {
             }
         };
         add(Subject::Pair(name.to_owned(), address), pair_delay);
-        add(Subject::Address(address), wide_delay);
+        if !address.is_loopback() {
+            add(Subject::Address(address), wide_delay);
+        }
         add(Subject::Name(name.to_owned()), wide_delay);
     }
 
@@ -134,6 +137,18 @@ mod tests {
         assert!(throttle.check("ann", HERE, at(0)).is_err());
         assert!(throttle.check("ann", THERE, at(0)).is_ok());
         assert!(throttle.check("bob", HERE, at(0)).is_ok());
+    }
+
+    #[test]
+    fn guessing_across_names_blocks_an_address_but_not_this_machine() {
+        let throttle = Throttle::default();
+        for i in 0..PER_MINUTE {
+            for address in [HERE, THERE] {
+                throttle.failed(&format!("user{i}"), address, at(0));
+            }
+        }
+        assert!(throttle.check("ann", THERE, at(0)).is_err());
+        assert!(throttle.check("ann", HERE, at(0)).is_ok());
     }
 
     #[test]

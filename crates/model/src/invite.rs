@@ -8,7 +8,7 @@ use crate::{Invalid, InviteId, OrganizationId, Time, UserId};
 
 /// Default lifetime of an invite.
 pub const DEFAULT_LIFETIME: Duration = Duration::from_hours(7 * 24);
-/// Maximum lifetime of an invite.
+/// Upper bound of the configurable maximum lifetime.
 pub const MAX_LIFETIME: Duration = Duration::from_hours(365 * 24);
 
 /// An invite. It does not contain its code, of which only a hash is stored.
@@ -39,13 +39,17 @@ impl Invite {
     }
 }
 
-/// Checks a lifetime in seconds.
-pub fn check_lifetime(field: &str, seconds: Option<i64>) -> Result<Duration, Invalid> {
-    let Some(seconds) = seconds else { return Ok(DEFAULT_LIFETIME) };
+/// Checks a lifetime in seconds, which is at most `max`.
+pub fn check_lifetime(
+    field: &str,
+    seconds: Option<i64>,
+    max: Duration,
+) -> Result<Duration, Invalid> {
+    let Some(seconds) = seconds else { return Ok(DEFAULT_LIFETIME.min(max)) };
     let life = u64::try_from(seconds).map(Duration::from_secs).unwrap_or_default();
-    if life.is_zero() || life > MAX_LIFETIME {
-        let max = MAX_LIFETIME.as_secs();
-        return Err(Invalid::new(field, format!("must be from 1 to {max} seconds (a year)")));
+    if life.is_zero() || life > max {
+        let max = max.as_secs();
+        return Err(Invalid::new(field, format!("must be from 1 to {max} seconds")));
     }
     Ok(life)
 }
@@ -56,10 +60,15 @@ mod tests {
 
     #[test]
     fn lifetime_must_be_within_its_bounds() {
-        assert_eq!(check_lifetime("expires_in", None), Ok(DEFAULT_LIFETIME));
-        assert_eq!(check_lifetime("expires_in", Some(61)), Ok(Duration::from_secs(61)));
+        let check = |seconds, max| check_lifetime("expires_in", seconds, max);
+        assert_eq!(check(None, MAX_LIFETIME), Ok(DEFAULT_LIFETIME));
+        assert_eq!(check(Some(61), MAX_LIFETIME), Ok(Duration::from_secs(61)));
         for bad in [0, -1, i64::MAX, i64::MIN] {
-            assert!(check_lifetime("expires_in", Some(bad)).is_err(), "{bad}");
+            assert!(check(Some(bad), MAX_LIFETIME).is_err(), "{bad}");
         }
+        let minute = Duration::from_mins(1);
+        assert_eq!(check(None, minute), Ok(minute));
+        assert_eq!(check(Some(60), minute), Ok(minute));
+        assert!(check(Some(61), minute).is_err());
     }
 }

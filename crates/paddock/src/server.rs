@@ -4,6 +4,7 @@ mod database;
 mod encryption;
 mod executors;
 mod external;
+mod file_limit;
 mod fleet;
 mod lock;
 mod logging;
@@ -90,6 +91,10 @@ async fn parts(
         metrics: fleet::metrics(settings.external.metrics_url.as_deref(), db, &mut watched)?,
         terraform_templates: settings.external.terraform.publishers,
         adopt: settings.external.adopt,
+        edge: file_limit::fit(settings.edge.http.clone(), file_limit::raise()),
+        sign_up: settings.edge.sign_up,
+        member_invites: settings.edge.member_invites,
+        invite_max_life: settings.edge.invite_max_life,
         upload_dir: settings.data_dir.join("uploads"),
         max_image_bytes: settings.runtime.max_image_bytes,
         ..api::Settings::default()

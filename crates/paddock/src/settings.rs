@@ -4,6 +4,7 @@
 
 mod args;
 mod containers;
+pub(crate) mod edge;
 pub(crate) mod external;
 
 use std::fmt::Display;
@@ -46,6 +47,7 @@ pub(crate) struct Settings {
     pub(crate) request_timeout: Duration,
     pub(crate) log_format: LogFormat,
     pub(crate) log: String,
+    pub(crate) edge: edge::Settings,
     pub(crate) external: external::Settings,
 }
 
@@ -77,7 +79,7 @@ impl Args {
 
     fn validate(self) -> anyhow::Result<Settings> {
         let listen = self.listen.as_deref().unwrap_or("127.0.0.1:8001");
-        let listen = listen.parse().with_context(|| {
+        let listen: SocketAddr = listen.parse().with_context(|| {
             format!("--listen: {listen:?} is not an ADDRESS:PORT, such as 127.0.0.1:8001")
         })?;
         let data_dir: PathBuf = self.data_dir.as_deref().unwrap_or("./paddock-data").into();
@@ -86,6 +88,7 @@ impl Args {
         }
         Ok(Settings {
             listen,
+            edge: self.edge(listen)?,
             external: self.external()?,
             database: self.database(&data_dir)?,
             runtime: self.runtime(&data_dir)?,

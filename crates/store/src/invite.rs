@@ -8,7 +8,7 @@ use model::{InviteId, OrganizationId, Time, UserId};
 
 use crate::db::{params, sql};
 use crate::subject::{self, Any, Subject as _, by_id, row};
-use crate::{Error, Page, Read, Result, Scope, Tx, event};
+use crate::{Error, Page, Read, Result, Scope, Tx, event, user};
 
 by_id!(InviteId: get(Read));
 
@@ -107,9 +107,17 @@ pub async fn redeem(tx: &mut Tx, id: InviteId, user: UserId) -> Result<Invite> {
     Ok(invite)
 }
 
-/// Reopens an invite: its code works once more, for `life`.
+/// Reopens an invite: its code works once more, for `life`. Not if its creator was removed, who
+/// knows the code.
 pub async fn reopen(tx: &mut Tx, scope: Scope, id: InviteId, life: Duration) -> Result<Invite> {
-    get(tx, scope, id).await?;
+    let invite = get(tx, scope, id).await?;
+    match user::get(tx, Scope::All, invite.created_by).await {
+        Err(Error::NotFound { .. }) => {
+            let reason = "the user who created this invite was removed; create a new invite";
+            return Err(Error::Conflict(reason.into()));
+        }
+        other => other?,
+    };
     let until = tx.now() + life;
     let invite = update(
         tx,
@@ -138,6 +146,25 @@ pub async fn revoke(tx: &mut Tx, scope: Scope, id: InviteId) -> Result<Invite> {
     .await?;
     record_event(tx, &invite, "revoked").await?;
     Ok(invite)
+}
+
+/// Revokes all invites that a user created and that can be redeemed.
+pub async fn revoke_all_of(tx: &mut Tx, creator: UserId) -> Result<()> {
+    let now = tx.now();
+    let rows = tx
+        .all(
+            sql!(
+                "UPDATE invite SET expires_at = $2 WHERE created_by = $1 AND used_by IS NULL ",
+                "AND expires_at > $2 RETURNING ",
+                columns!()
+            ),
+            params![creator, now],
+        )
+        .await?;
+    for row in rows {
+        record_event(tx, &Invite::from_row(row)?, "revoked").await?;
+    }
+    Ok(())
 }
 
 async fn update(tx: &mut Tx, sql: &'static str, id: InviteId, at: Time) -> Result<Invite> {

@@ -6,7 +6,7 @@ use model::{OrganizationId, UserId, name};
 
 use crate::db::{params, sql};
 use crate::subject::{self, Any, Subject as _, by_id, row};
-use crate::{Error, Page, Read, Result, Scope, Tx, event, token};
+use crate::{Error, Page, Read, Result, Scope, Tx, event, invite, token};
 
 by_id!(UserId: get(Read));
 
@@ -108,7 +108,7 @@ pub async fn set(tx: &mut Tx, scope: Scope, id: UserId, change: &Change) -> Resu
     Ok(user)
 }
 
-/// Deletes a user. The tokens are deleted, the username is free.
+/// Deletes a user. The tokens are deleted, the invites revoked, the username is free.
 pub async fn delete(tx: &mut Tx, scope: Scope, id: UserId) -> Result<()> {
     let user = get(tx, scope, id).await?;
     if user.access == Access::Platform {
@@ -122,6 +122,7 @@ pub async fn delete(tx: &mut Tx, scope: Scope, id: UserId) -> Result<()> {
     )
     .await?;
     token::delete_all_of(tx, id).await?;
+    invite::revoke_all_of(tx, id).await?;
     record_event(tx, &user, "removed").await
 }
 

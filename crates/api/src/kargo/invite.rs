@@ -11,10 +11,10 @@ use wire::invite::InviteStatus;
 
 use super::user::UserResponse;
 use crate::body::{Json, OptionalJson};
-use crate::caller::{Call, authorization};
+use crate::caller::{Call, From as Address, authorization};
 use crate::page::Query;
 use crate::platform::invite::status;
-use crate::{App, Problem, account};
+use crate::{App, Problem, account, sign_up};
 
 /// Options for an invite.
 #[derive(Default, Deserialize, ToSchema)]
@@ -66,10 +66,11 @@ pub(crate) async fn invite_open(
     Call(app, caller): Call,
     OptionalJson(request): OptionalJson<InviteRequest>,
 ) -> Result<(StatusCode, Answer<InviteResponse>), Problem> {
-    let life = invite::check_lifetime("expires_in", request.expires_in)?;
+    let max = app.settings.invite_max_life;
+    let life = invite::check_lifetime("expires_in", request.expires_in, max)?;
     let mut tx = app.db.begin(caller.actor()).await?;
     let (invite, code) = match request.code {
-        None => account::invite(&app, &mut tx, &caller.user, life).await?,
+        None => account::invite(&app, &mut tx, &caller, life).await?,
         Some(code) => {
             let found = store::invite::find(&mut tx, &entropy::hash(code.trim())).await?;
             let own = found.filter(|invite| invite.organization_id == caller.user.organization_id);
@@ -80,6 +81,7 @@ pub(crate) async fn invite_open(
                 )
             })?;
             caller.must_be_owner()?;
+            sign_up::may_invite(&app, &caller)?;
             (store::invite::reopen(&mut tx, caller.own(), invite.id, life).await?, code)
         }
     };
@@ -104,6 +106,7 @@ pub(crate) async fn invite_show(
     request_body = Join, responses((status = 201, body = UserResponse, description = "User created"), Problem))]
 pub(crate) async fn invite_use(
     State(app): State<App>,
+    Address(from): Address,
     headers: HeaderMap,
     Query(query): Query<CodeQuery>,
     Json(join): Json<Join>,
@@ -120,6 +123,6 @@ pub(crate) async fn invite_use(
     let display_name = join.display_name.as_deref();
     let request =
         account::UserRequest { username: &join.username, password: &join.password, display_name };
-    let user = account::redeem(&app, &code, &request).await?;
+    let user = account::redeem(&app, from, &code, &request).await?;
     Ok((StatusCode::CREATED, Answer(user.into())))
 }

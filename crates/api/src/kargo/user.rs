@@ -13,6 +13,7 @@ use crate::account::UserRequest;
 use crate::body::Json;
 use crate::caller::{Call, Caller, From as Address};
 use crate::page::MAX_LIMIT;
+use crate::sign_up::Founder;
 use crate::{App, Problem, account};
 
 /// A user and an organization to create.
@@ -128,16 +129,20 @@ pub(crate) struct SignedUp {
 }
 
 /// Creates a user and an organization owned by the user.
+///
+/// Without authentication if sign-up is open, otherwise only for the platform administrator.
 #[utoipa::path(put, path = "/user/create/", tag = "user", security(()), request_body = SignUp,
     responses((status = 201, body = SignedUp, description = "Created"), Problem))]
 pub(crate) async fn user_create(
     State(app): State<App>,
+    founder: Founder,
     Json(new): Json<SignUp>,
 ) -> Result<(StatusCode, Answer<SignedUp>), Problem> {
     let owner = new.user.request();
     let fields = ["organization.name", "user"];
     let (created, user) =
-        account::create_organization(&app, &new.organization.name, &owner, fields).await?;
+        account::create_organization(&app, &founder, &new.organization.name, &owner, fields)
+            .await?;
     let (id, name, created_at) = (created.id, created.name, created.created_at);
     let members = vec![user.clone().into()];
     let organization = Organization { id, name, created_at, members };

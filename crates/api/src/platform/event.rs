@@ -9,7 +9,6 @@ use axum::response::sse::{self, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use base::Stop;
 use futures_util::stream::{self, Stream, StreamExt};
-use model::Time;
 use model::event::Kind;
 use serde::Deserialize;
 use store::event::Filter;
@@ -18,15 +17,14 @@ use tokio::sync::watch;
 use utoipa::IntoParams;
 use wire::event::{Event, EventList};
 
-use crate::caller::{Call, Caller};
+use crate::caller::{Call, From as Address};
+use crate::edge::stream::OpenStream;
 use crate::page::{MAX_LIMIT, Query, number};
 use crate::{App, Problem};
 
 /// Number of events that a stream reads at once.
 const BATCH: i64 = 500;
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// Time that a stream continues after its session has ended.
-const SESSION_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Filter for events.
 #[derive(Deserialize, IntoParams)]
@@ -67,12 +65,14 @@ impl EventFilter {
 /// Lists events, oldest first.
 ///
 /// With `Accept: text/event-stream`, streams events as they happen: from now on, or after `after`
-/// or `Last-Event-ID`.
+/// or `Last-Event-ID`. A stream ends with the caller's session, and after a time that the server
+/// sets (an hour by default); resume it with `Last-Event-ID`.
 #[utoipa::path(get, path = "/api/v1/events", tag = "events", params(EventFilter),
     responses((status = 200, description = "A page of the log, or the stream",
         content((EventList = "application/json"), (String = "text/event-stream"))), Problem))]
 pub(crate) async fn event_list(
     Call(app, caller): Call,
+    Address(from): Address,
     headers: HeaderMap,
     Query(query): Query<EventFilter>,
 ) -> Result<Response, Problem> {
@@ -86,7 +86,8 @@ pub(crate) async fn event_list(
         let resumed = headers.get("last-event-id").and_then(|v| v.to_str().ok());
         let resumed =
             resumed.map(|text| number("Last-Event-ID", Some(text), 0, 0, i64::MAX)).transpose()?;
-        return stream(&app, caller, filter, resumed.or(after)).await;
+        let open = OpenStream::new(&app, &caller, from)?;
+        return stream(&app, open, caller.scope(), filter, resumed.or(after)).await;
     }
     let limit = number("limit", query.limit.as_deref(), 100, 1, MAX_LIMIT)?;
     app.db.number_events().await?;
@@ -106,9 +107,6 @@ fn wants_stream(headers: &HeaderMap) -> bool {
 struct Reader {
     db: Db,
     scope: Scope,
-    /// Caller and the time of the last check of its session.
-    caller: Caller,
-    checked_at: Time,
     filter: Filter,
     after: i64,
     signal: watch::Receiver<u64>,
@@ -117,7 +115,8 @@ struct Reader {
 
 async fn stream(
     app: &App,
-    caller: Caller,
+    open: OpenStream,
+    scope: Scope,
     filter: Filter,
     after: Option<i64>,
 ) -> Result<Response, Problem> {
@@ -129,25 +128,17 @@ async fn stream(
             store::event::last(&mut app.db.read().await?).await?
         }
     };
-    let reader = Reader {
-        db: app.db.clone(),
-        scope: caller.scope(),
-        caller,
-        checked_at: app.db.now(),
-        filter,
-        after,
-        signal,
-        stop: app.stop.clone(),
-    };
+    let reader =
+        Reader { db: app.db.clone(), scope, filter, after, signal, stop: app.stop.clone() };
     let events = stream::unfold(reader, next_batch).flat_map(stream::iter);
     // The first event carries the position, so that a client can resume before anything happens.
     let position = stream::once(async move { Ok(sse::Event::default().id(after.to_string())) });
-    let response = Sse::new(position.chain(as_sse(events)));
+    let response = Sse::new(open.guard(position.chain(as_sse(events))));
     let response = response.keep_alive(KeepAlive::new().interval(HEARTBEAT));
     Ok(response.into_response())
 }
 
-/// Waits for the next events. Ends when the server stops or the session ends.
+/// Waits for the next events. Ends when the server stops.
 async fn next_batch(mut reader: Reader) -> Option<(Vec<Event>, Reader)> {
     loop {
         if reader.stop.is_set() {
@@ -158,9 +149,7 @@ async fn next_batch(mut reader: Reader) -> Option<(Vec<Event>, Reader)> {
             Ok((found, read_up_to)) => {
                 reader.after = read_up_to;
                 if !found.is_empty() {
-                    let is_authorized = is_authorized(&mut reader).await;
-                    let events = found.into_iter().map(Event::from).collect();
-                    return is_authorized.then_some((events, reader));
+                    return Some((found.into_iter().map(Event::from).collect(), reader));
                 }
             }
             Err(error) => {
@@ -173,27 +162,6 @@ async fn next_batch(mut reader: Reader) -> Option<(Vec<Event>, Reader)> {
             () = reader.stop.signalled() => {}
         }
     }
-}
-
-/// Whether the caller may still read events. Checked before events are sent, at most every few
-/// seconds.
-async fn is_authorized(reader: &mut Reader) -> bool {
-    let now = reader.db.now();
-    if now.since(reader.checked_at) < SESSION_CHECK_INTERVAL {
-        return true;
-    }
-    reader.checked_at = now;
-    let (user, token) = (&reader.caller.user, reader.caller.token.as_ref());
-    let current = async {
-        let mut read = reader.db.read().await?;
-        let user_now = match token {
-            Some(token) => store::token::find(&mut read, token, now).await?.map(|found| found.0),
-            None => Some(store::user::get(&mut read, Scope::All, user.id).await?),
-        };
-        Ok::<_, store::Error>(user_now)
-    };
-    // A changed user must log in again: the role or the password may differ.
-    matches!(current.await, Ok(Some(user_now)) if user_now.generation == user.generation)
 }
 
 async fn read(reader: &Reader) -> store::Result<(Vec<model::event::Event>, i64)> {

@@ -11,12 +11,13 @@ use wire::user::User;
 
 use crate::account::UserRequest;
 use crate::body::{Json, OptionalJson};
-use crate::caller::Call;
+use crate::caller::{Call, From as Address};
 use crate::idempotency::IdempotencyKey;
 use crate::page::{List, PageQuery, Query, id};
-use crate::{App, Problem, account};
+use crate::{App, Problem, account, sign_up};
 
-/// Creates an invite. The response is the only one that contains the code.
+/// Creates an invite. The response is the only one that contains the code. For owners, unless the
+/// server allows members.
 #[utoipa::path(post, path = "/api/v1/invites", tag = "invites", request_body = Option<NewInvite>,
     params(("Idempotency-Key" = Option<String>, Header, description = "Key that makes retries safe: the request is executed at most once")),
     responses((status = 201, body = Invite, description = "Created"), Problem))]
@@ -25,12 +26,13 @@ pub(crate) async fn invite_create(
     key: IdempotencyKey,
     OptionalJson(request): OptionalJson<NewInvite>,
 ) -> Result<Response, Problem> {
-    let life = invite::check_lifetime("expires_in", request.expires_in)?;
+    let max = app.settings.invite_max_life;
+    let life = invite::check_lifetime("expires_in", request.expires_in, max)?;
     let mut tx = app.db.begin(caller.actor()).await?;
     if let Some(answer) = key.replay(&mut tx, &caller).await? {
         return Ok(answer);
     }
-    let (invite, code) = account::invite(&app, &mut tx, &caller.user, life).await?;
+    let (invite, code) = account::invite(&app, &mut tx, &caller, life).await?;
     let stored = view(&mut tx, invite, app.db.now()).await?;
     // A replayed response has no code: codes are not stored.
     let returned = Invite { code: Some(code), ..stored.clone() };
@@ -84,10 +86,12 @@ pub(crate) async fn invite_reopen(
     OptionalJson(request): OptionalJson<NewInvite>,
 ) -> Result<Answer<Invite>, Problem> {
     let id = id("invite", &text)?;
-    let life = invite::check_lifetime("expires_in", request.expires_in)?;
+    let max = app.settings.invite_max_life;
+    let life = invite::check_lifetime("expires_in", request.expires_in, max)?;
     let mut tx = app.db.begin(caller.actor()).await?;
     store::invite::get(&mut tx, caller.scope(), id).await?;
     caller.must_be_owner()?;
+    sign_up::may_invite(&app, &caller)?;
     let invite = store::invite::reopen(&mut tx, caller.scope(), id, life).await?;
     tx.commit().await?;
     view(&mut app.db.read().await?, invite, app.db.now()).await.map(Answer)
@@ -127,11 +131,12 @@ pub(crate) async fn invite_check(
     responses((status = 201, body = User, description = "User created"), Problem))]
 pub(crate) async fn invite_redeem(
     State(app): State<App>,
+    Address(from): Address,
     Json(new): Json<Redemption>,
 ) -> Result<(StatusCode, Answer<User>), Problem> {
     let display_name = new.display_name.as_deref();
     let request = UserRequest { username: &new.username, password: &new.password, display_name };
-    let user = account::redeem(&app, &new.code, &request).await?;
+    let user = account::redeem(&app, from, &new.code, &request).await?;
     Ok((StatusCode::CREATED, Answer(user.into())))
 }
 

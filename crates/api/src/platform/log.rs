@@ -19,7 +19,8 @@ use store::Scope;
 use utoipa::IntoParams;
 use wire::log::Line;
 
-use crate::caller::Call;
+use crate::caller::{Call, From as Address};
+use crate::edge::stream::OpenStream;
 use crate::logs::Lines;
 use crate::page::{Query, flag, id, number};
 use crate::{App, Problem};
@@ -57,6 +58,7 @@ pub(crate) struct LogFilter {
         content((String = "text/plain"), (Line = "application/x-ndjson"))), Problem))]
 pub(crate) async fn deployment_logs(
     Call(app, caller): Call,
+    Address(address): Address,
     Path(text): Path<String>,
     headers: HeaderMap,
     Query(filter): Query<LogFilter>,
@@ -75,14 +77,14 @@ pub(crate) async fn deployment_logs(
         return Err(Problem::conflict("The deployment has no image and therefore no logs."));
     }
     drop(read);
+    let open = OpenStream::new(&app, &caller, address)?;
     let mut streams = Vec::new();
     for replica in &replicas {
         let lines = lines(&app, replica, &from, follow).await?;
         let number = replica.id.number;
         streams.push(lines.map(move |line| Line::new(number, line)).boxed());
     }
-    let mut stop = app.stop.clone();
-    let lines = stream::select_all(streams).take_until(async move { stop.signalled().await });
+    let lines = open.guard(stream::select_all(streams));
     Ok(respond(lines.boxed(), wants_json(&headers), replicas.len() > 1))
 }
 

@@ -14,14 +14,18 @@ use crate::body::Json;
 use crate::caller::Call;
 use crate::etag::{IfMatch, etag};
 use crate::page::{List, MAX_LIMIT, PageQuery, Query, id};
+use crate::sign_up::Founder;
 use crate::{App, Problem, account};
 
 /// Creates an organization and its first owner.
+///
+/// Without authentication if sign-up is open, otherwise only for the platform administrator.
 #[utoipa::path(post, path = "/api/v1/organizations", tag = "organizations", security(()),
     request_body = NewOrganization,
     responses((status = 201, body = CreatedOrganization, description = "Created"), Problem))]
 pub(crate) async fn organization_create(
     State(app): State<App>,
+    founder: Founder,
     Json(new): Json<NewOrganization>,
 ) -> Result<(StatusCode, Answer<CreatedOrganization>), Problem> {
     let owner = UserRequest {
@@ -30,7 +34,7 @@ pub(crate) async fn organization_create(
         display_name: new.owner.display_name.as_deref(),
     };
     let (organization, user) =
-        account::create_organization(&app, &new.name, &owner, ["name", "owner"]).await?;
+        account::create_organization(&app, &founder, &new.name, &owner, ["name", "owner"]).await?;
     let created = CreatedOrganization { organization: organization.into(), user: user.into() };
     Ok((StatusCode::CREATED, Answer(created)))
 }

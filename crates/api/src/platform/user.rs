@@ -12,6 +12,7 @@ use crate::body::Json;
 use crate::caller::{Call, Caller, From as Address};
 use crate::etag::{IfMatch, etag};
 use crate::page::{List, PageQuery, Query, id};
+use crate::password::Lane;
 use crate::{App, Problem, account};
 
 /// Lists the users of the caller's organization.
@@ -98,7 +99,7 @@ async fn new_password(
             problem
         })?;
     }
-    let permit = app.passwords.permit().await;
+    let permit = app.passwords.permit(Lane::Login).await?;
     app.passwords.hash(permit, app.db.entropy(), password).await.map(Some)
 }
 

@@ -233,7 +233,7 @@ fn kargo(on: &Fixtures) -> Vec<Entry> {
         (
             "PATCH /organization/invite/",
             json!({"expires_in": 60, "code": on.code}),
-            vec![("expires_in", Whole(1, 31_536_000)), ("code", Text)],
+            vec![("expires_in", Whole(1, 2_592_000)), ("code", Text)],
         ),
         ("GET /organization/invite/", Value::Null, vec![]),
         (
@@ -383,7 +383,7 @@ fn platform(on: &Fixtures) -> Vec<Entry> {
 
 fn accounts(on: &Fixtures) -> Vec<Entry> {
     use Rule::*;
-    let life = || vec![("expires_in", Whole(1, 31_536_000))];
+    let life = || vec![("expires_in", Whole(1, 2_592_000))];
     vec![
         ("POST /api/v1/login", json!({"username": "nobody", "password": "x"}), credentials()),
         (

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use model::Time;
 use serde_json::{Value, json};
-use testing::{Answer, Client, on_both_engines};
+use testing::{Answer, Client, TestSettings, on_both_engines};
 
-use crate::world::start;
+use crate::world::{names_field, start, start_with};
 
 const WEEK: Duration = Duration::from_hours(7 * 24);
 
@@ -17,7 +17,7 @@ on_both_engines! {
             (json!({}), WEEK),
             (json!({"expires_in": null}), WEEK),
             (json!({"expires_in": 61}), Duration::from_secs(61)),
-            (json!({"expires_in": 31_536_000}), Duration::from_hours(365 * 24)),
+            (json!({"expires_in": 2_592_000}), Duration::from_hours(30 * 24)),
         ] {
             let invite = ann.post("/api/v1/invites", body.clone()).await.expect(201);
             assert_eq!(time(&invite["expires_at"]).since(time(&invite["created_at"])), life);
@@ -65,15 +65,66 @@ on_both_engines! {
         assert_eq!(join(&paddock.client, "/organization/invite/", &code, "four").await.status, 201);
     }
 
-    async fn member_can_create_but_not_reopen_or_revoke_invites(engine: Engine) {
+    async fn only_owners_manage_invites(engine: Engine) {
         let (paddock, ann) = start(engine).await;
         let mia = paddock.member(&ann, "mia").await;
-        let invite = mia.post("/api/v1/invites", json!({})).await;
+        mia.post("/api/v1/invites", json!({})).await.expect(403);
+        mia.patch("/organization/invite/", json!({})).await.expect(403);
+        let invite = ann.post("/api/v1/invites", json!({})).await;
         let (code, path) = (invite.text("code"), format!("/api/v1/invites/{}", invite.text("id")));
         mia.post(&format!("{path}/reopen"), json!({})).await.expect(403);
         mia.delete(&path).await.expect(403);
         mia.patch("/organization/invite/", json!({"code": code})).await.expect(403);
         assert_eq!(join(&paddock.client, "/organization/invite/", &code, "new").await.status, 201);
+    }
+
+    async fn members_may_create_invites_if_configured(engine: Engine) {
+        let api = api::Settings { member_invites: true, ..api::Settings::default() };
+        let (paddock, ann) = start_with(engine, TestSettings { api, ..Default::default() }).await;
+        let mia = paddock.member(&ann, "mia").await;
+        let invite = mia.post("/api/v1/invites", json!({})).await;
+        mia.patch("/organization/invite/", json!({})).await.expect(201);
+        let (code, path) = (invite.text("code"), format!("/api/v1/invites/{}", invite.text("id")));
+        mia.post(&format!("{path}/reopen"), json!({})).await.expect(403);
+        mia.delete(&path).await.expect(403);
+        assert_eq!(join(&paddock.client, "/organization/invite/", &code, "new").await.status, 201);
+    }
+
+    async fn removed_user_cannot_rejoin_with_own_invites(engine: Engine) {
+        let (paddock, ann) = start(engine).await;
+        let bob = paddock.member(&ann, "bob").await;
+        let me = format!("/api/v1/users/{}", bob.get("/api/v1/users/me").await.text("id"));
+        ann.patch(&me, json!({"role": "owner"})).await.expect(200);
+        let invite = bob.post("/api/v1/invites", json!({})).await;
+        let (code, path) = (invite.text("code"), format!("/api/v1/invites/{}", invite.text("id")));
+        let used = bob.patch("/organization/invite/", json!({})).await.text("code");
+        assert_eq!(join(&paddock.client, "/organization/invite/", &used, "cat").await.status, 201);
+        let anns = ann.patch("/organization/invite/", json!({})).await.text("code");
+
+        ann.delete(&me).await.expect(204);
+        for path in ["/organization/invite/", "/api/v1/invites/redeem"] {
+            let answer = join(&paddock.client, path, &code, "bob").await;
+            assert_eq!(answer.status, 410, "{:#}", answer.json);
+        }
+        // Nor can anyone make the code work again.
+        ann.post(&format!("{path}/reopen"), json!({})).await.expect(409);
+        ann.patch("/organization/invite/", json!({"code": used})).await.expect(409);
+        let log = ann.get("/api/v1/events?type=invite.revoked").await.expect(200);
+        assert_eq!(log["items"].as_array().unwrap().len(), 1, "{log:#}");
+        assert_eq!(join(&paddock.client, "/organization/invite/", &anns, "dan").await.status, 201);
+    }
+
+    async fn maximum_lifetime_is_configurable(engine: Engine) {
+        let api = api::Settings { invite_max_life: Duration::from_hours(1), ..api::Settings::default() };
+        let (paddock, ann) = start_with(engine, TestSettings { api, ..Default::default() }).await;
+        for path in ["/api/v1/invites", "/organization/invite/"] {
+            let method = if path.starts_with("/api") { "POST" } else { "PATCH" };
+            let invite = async |body: Value| ann.call(method, path, &body).await;
+            names_field(&invite(json!({"expires_in": 3601})).await, "expires_in", path);
+            invite(json!({"expires_in": 3600})).await.expect(201);
+            let shown = invite(json!({})).await.expect(201);
+            assert!(time(&shown["expires_at"]).since(paddock.db().now()) <= Duration::from_hours(1));
+        }
     }
 
     async fn revoked_invite_cannot_be_redeemed(engine: Engine) {
@@ -104,7 +155,7 @@ on_both_engines! {
             assert_eq!(joined["organization_id"], ann.get("/organization/").await.text("id"));
         }
         let none = anybody.post(path, json!({"username": "x", "password": "x"})).await;
-        crate::world::names_field(&none, "code", "no code");
+        names_field(&none, "code", "no code");
         assert_eq!(join(anybody, path, "no such code", "x").await.status, 404);
     }
 

@@ -65,6 +65,11 @@ impl Shop {
         Self::start(engine).await.opened().await
     }
 
+    /// Same as [`Shop::open`], with settings.
+    pub(crate) async fn open_with(engine: Engine, settings: TestSettings) -> Self {
+        Self::start_with(engine, settings).await.opened().await
+    }
+
     /// Same as [`Shop::open`], without workers.
     pub(crate) async fn open_still(engine: Engine) -> Self {
         Self::still(engine).await.opened().await

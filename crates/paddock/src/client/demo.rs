@@ -14,6 +14,7 @@ use wire::user::{Credentials, NewUser, Session as LoginSession, User};
 use super::call::Call;
 use super::config::{Session, Token};
 use super::error::Error;
+use super::hint;
 use super::http::{Api, ApiResponse};
 use super::image;
 use super::print::Printer;
@@ -110,7 +111,7 @@ async fn log_in(
             format!("organization or user {DEMO} exists, and you are not logged in"),
             format!(r#"run "paddock login --username {DEMO}", or log in as another user"#),
         ),
-        _ => error,
+        _ => hint::for_sign_up(error),
     })?;
     // Before the login: it cannot be shown again.
     printer.note(&format!("created organization {DEMO} with the user {DEMO}"));

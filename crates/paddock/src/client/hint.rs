@@ -1,6 +1,18 @@
 //! Suggested commands for errors and statuses. The server's messages name no commands, because they
 //! are shared by all clients.
 
+use super::error::Error;
+
+/// Adds what to do if the server lets nobody create an organization.
+pub(crate) fn for_sign_up(error: Error) -> Error {
+    match error.status() {
+        Some(403) => error.or_hint(
+            r#"run "paddock org join CODE --username NAME" with an invite code, or "paddock login --username admin" first"#,
+        ),
+        _ => error,
+    }
+}
+
 /// Hint after the server rejected a field of a request.
 pub(crate) fn for_field(field: &str) -> Option<String> {
     let hint = match field {

@@ -9,6 +9,7 @@ use super::call::Call;
 use super::config::Session;
 use super::error::Error;
 use super::format;
+use super::hint;
 use super::http::Api;
 use super::invite;
 use super::login;
@@ -93,7 +94,12 @@ async fn create(
         display_name: user.display_name,
     };
     let body = json!(NewOrganization { name: name.into(), owner });
-    let response = api.send(&Call::post(&["organizations"], Some(body)).without_token()).await?;
+    let mut call = Call::post(&["organizations"], Some(body));
+    // The administrator needs the token unless sign-up is open.
+    if session.token.is_none() {
+        call = call.without_token();
+    }
+    let response = api.send(&call).await.map_err(hint::for_sign_up)?;
     login::log_in_new_user(api, &mut session, printer, &user.username, &password).await?;
     printer.response(&response, || {
         let CreatedOrganization { organization, .. } = api.read(&response)?;

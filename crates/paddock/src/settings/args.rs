@@ -80,6 +80,39 @@ settings! {
     token_life_secs: "PADDOCK_TOKEN_LIFE_SECS", "SECONDS";
     /// Request timeout in seconds [default: 30]
     request_timeout_secs: "PADDOCK_REQUEST_TIMEOUT_SECS", "SECONDS";
+    /// Who may create organizations and join them: `open` (everyone), `invite` (users with an
+    /// invite) or `closed` (nobody) [default: open if --listen is a loopback address, otherwise
+    /// invite]
+    sign_up: "PADDOCK_SIGN_UP", "POLICY";
+    /// Allow members to invite users; owners always may [default: false]
+    member_invites: "PADDOCK_MEMBER_INVITES", "BOOL";
+    /// Maximum lifetime of an invite in seconds [default: 2592000]
+    invite_max_life_secs: "PADDOCK_INVITE_MAX_LIFE_SECS", "SECONDS";
+    /// Additional hosts under which the server may be called, comma-separated: names, `*.PARENT` or
+    /// `*`; the listen address, localhost and the host of --public-url are always allowed
+    allowed_host: "PADDOCK_ALLOWED_HOST", "HOSTS";
+    /// Proxies whose X-Forwarded-For or Forwarded header is trusted, comma-separated
+    trusted_proxy: "PADDOCK_TRUSTED_PROXY", "NETWORKS";
+    /// Maximum open connections, bounded by the limit of open files [default: 10000]
+    max_connections: "PADDOCK_MAX_CONNECTIONS", "N";
+    /// Maximum open connections of one address; 0 disables it [default: 1000]
+    max_connections_per_address: "PADDOCK_MAX_CONNECTIONS_PER_ADDRESS", "N";
+    /// Requests per second of one user; 0 disables it [default: 500]
+    user_requests_per_sec: "PADDOCK_USER_REQUESTS_PER_SEC", "N";
+    /// Requests per second of one organization; 0 disables it [default: 2000]
+    organization_requests_per_sec: "PADDOCK_ORGANIZATION_REQUESTS_PER_SEC", "N";
+    /// Requests per second of one address; 0 disables it [default: 1000]
+    address_requests_per_sec: "PADDOCK_ADDRESS_REQUESTS_PER_SEC", "N";
+    /// Maximum open streams of events and logs of one user; 0 disables it [default: 100]
+    max_streams_per_user: "PADDOCK_MAX_STREAMS_PER_USER", "N";
+    /// Maximum open streams of one organization; 0 disables it [default: 500]
+    max_streams_per_organization: "PADDOCK_MAX_STREAMS_PER_ORGANIZATION", "N";
+    /// Maximum open streams of one address; 0 disables it [default: 500]
+    max_streams_per_address: "PADDOCK_MAX_STREAMS_PER_ADDRESS", "N";
+    /// Seconds after which a stream ends; clients resume it [default: 3600]
+    max_stream_secs: "PADDOCK_MAX_STREAM_SECS", "SECONDS";
+    /// Apply the limits per address and of requests to clients on this machine [default: false]
+    limit_loopback: "PADDOCK_LIMIT_LOOPBACK", "BOOL";
     /// Log format: `text` or `json` [default: text]
     log_format: "PADDOCK_LOG_FORMAT", "FORMAT";
     /// Log filter: `error`, `warn`, `info`, `debug`, or per module, as in `info,store=debug`
@@ -169,8 +202,8 @@ settings! {
     oidc_audience: "PADDOCK_OIDC_AUDIENCE", "TEXT";
     /// Prometheus server with metrics of instances [default: Paddock's own metrics]
     metrics_url: "PADDOCK_METRICS_URL", "URL";
-    /// URL at which agents that Paddock installs reach this server; with --agent-image, enables
-    /// clusters on Kubernetes
+    /// URL of this server, for clients behind a proxy and for agents that Paddock installs; with
+    /// --agent-image, enables clusters on Kubernetes
     public_url: "PADDOCK_PUBLIC_URL", "URL";
     /// Image of agents that Paddock installs
     agent_image: "PADDOCK_AGENT_IMAGE", "IMAGE";

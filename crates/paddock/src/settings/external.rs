@@ -187,7 +187,8 @@ impl Args {
                 }
                 Ok(Some(Agents { server, image: image.into() }))
             }
-            (Some(_), None) => bail!("--agent-image: required with --public-url"),
+            // Also the host under which clients call the server.
+            (Some(server), None) => url("--public-url", server).map(|_| None),
             (None, Some(_)) => bail!("--public-url: required with --agent-image"),
         }
     }
@@ -197,6 +198,9 @@ impl Args {
         if let Some(modules) = &modules {
             if self.public_url.is_none() {
                 bail!("--public-url: required with --terraform-modules");
+            }
+            if self.agent_image.is_none() {
+                bail!("--agent-image: required with --terraform-modules");
             }
             if !modules.is_dir() {
                 bail!("--terraform-modules: {} is not a directory", modules.display());

@@ -34,6 +34,7 @@ mod server_connections;
 mod server_crash;
 mod server_files;
 mod server_keys;
+mod server_limits;
 mod server_secrets;
 mod server_settings;
 mod server_stop;

@@ -25,6 +25,8 @@ pub(crate) struct Setup {
     dir: TempDir,
     args: BTreeMap<String, String>,
     env: BTreeMap<String, String>,
+    /// Limits of open files, soft and hard.
+    files: Option<(u32, u32)>,
 }
 
 impl Setup {
@@ -37,7 +39,7 @@ impl Setup {
     pub(crate) fn plain() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let data = dir.path().join("data").display().to_string();
-        Self { dir, args: BTreeMap::new(), env: BTreeMap::new() }
+        Self { dir, args: BTreeMap::new(), env: BTreeMap::new(), files: None }
             .arg("--listen", "127.0.0.1:0")
             .arg("--data-dir", &data)
     }
@@ -78,6 +80,12 @@ impl Setup {
         self
     }
 
+    /// Sets the soft and the hard limit of open files.
+    pub(crate) fn files(mut self, soft: u32, hard: u32) -> Self {
+        self.files = Some((soft, hard));
+        self
+    }
+
     /// Path of a file next to the data directory.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
@@ -95,7 +103,15 @@ impl Setup {
     }
 
     fn command(&self) -> Command {
-        let mut command = bare(BINARY);
+        let mut command = match self.files {
+            None => bare(BINARY),
+            Some((soft, hard)) => {
+                let mut command = bare("sh");
+                let script = format!("ulimit -Sn {soft} && ulimit -Hn {hard} && exec \"$@\"");
+                command.args(["-c", &script, "sh", BINARY]);
+                command
+            }
+        };
         command.arg("server").envs(&self.env).current_dir(self.dir.path());
         command.args(self.args.iter().map(|(name, value)| format!("{name}={value}")));
         command
@@ -170,6 +186,11 @@ impl Server {
         let stream = TcpStream::connect(self.address.strip_prefix("http://").unwrap()).unwrap();
         stream.set_read_timeout(Some(START_TIMEOUT)).unwrap();
         stream
+    }
+
+    /// Id of the process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Kills the server with SIGKILL.

@@ -19,8 +19,8 @@ fn read_to_end(stream: &mut TcpStream) -> String {
 #[test]
 fn stalled_connections_time_out_and_block_nobody() {
     let server = Setup::new().arg("--request-timeout-secs", "1").start();
-    let half_a_header = "POST /api/v1/login HTTP/1.1\r\nhost: x\r\ncontent-ty";
-    let half_a_body = "POST /api/v1/login HTTP/1.1\r\nhost: x\r\ncontent-type: \
+    let half_a_header = "POST /api/v1/login HTTP/1.1\r\nhost: localhost\r\ncontent-ty";
+    let half_a_body = "POST /api/v1/login HTTP/1.1\r\nhost: localhost\r\ncontent-type: \
                        application/json\r\ncontent-length: 100\r\n\r\n{\"username\":";
     let slow: Vec<TcpStream> = [half_a_header, half_a_body, ""]
         .iter()

@@ -9,7 +9,7 @@ use super::process::Setup;
 const HIDDEN: &str = "hidden-word";
 
 /// Settings with invalid values.
-const BAD: [(&str, &str); 29] = [
+const BAD: [(&str, &str); 39] = [
     ("listen", "nowhere"),
     ("listen", "127.0.0.1:99999"),
     ("listen", "192.0.2.1:8001"),
@@ -35,6 +35,16 @@ const BAD: [(&str, &str); 29] = [
     ("token-life-secs", "1.5"),
     ("token-life-secs", "999999999999999999999"),
     ("request-timeout-secs", "0"),
+    ("sign-up", "maybe"),
+    ("member-invites", "some"),
+    ("invite-max-life-secs", "31536001"),
+    ("allowed-host", "http://paddock.example"),
+    ("trusted-proxy", "10.0.0.0/33"),
+    ("max-connections", "0"),
+    ("user-requests-per-sec", "-1"),
+    ("max-streams-per-user", "many"),
+    ("max-stream-secs", "0"),
+    ("limit-loopback", "yes"),
     ("log-format", "xml"),
     ("log", "store=loud"),
     ("simulated-delay-ms", "soon"),

@@ -42,7 +42,7 @@ async fn stop_completes_running_requests_but_not_stuck_ones() {
     let token = token.await.text("token");
     let body = r#"{"name":"late","capacity":{"cpu":1}}"#;
     let head = format!(
-        "POST /api/v1/clusters HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\
+        "POST /api/v1/clusters HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n\
          content-type: application/json\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );

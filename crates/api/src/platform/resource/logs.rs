@@ -19,7 +19,8 @@ use tokio::sync::watch;
 use utoipa::IntoParams;
 use wire::resource::Line;
 
-use crate::caller::Call;
+use crate::caller::{Call, From as Address};
+use crate::edge::stream::OpenStream;
 use crate::page::{Query, flag, id, number};
 use crate::platform::log::{NDJSON, wants_json};
 use crate::{App, Problem};
@@ -75,6 +76,7 @@ fn encode(line: Line, as_json: bool) -> Bytes {
         content((String = "text/plain"), (Line = "application/x-ndjson"))), Problem))]
 pub(crate) async fn resource_logs(
     Call(app, caller): Call,
+    Address(from): Address,
     Path((text, name)): Path<(String, String)>,
     headers: HeaderMap,
     Query(filter): Query<ResourceLogFilter>,
@@ -84,7 +86,8 @@ pub(crate) async fn resource_logs(
     let of = store::environment::get(&mut read, caller.scope(), id).await?;
     let one = super::named(&mut read, &of, &name).await?;
     drop(read);
-    respond(&app, &headers, LogSource::Resource(Box::new(one)), &filter).await
+    let open = OpenStream::new(&app, &caller, from)?;
+    respond(&app, open, &headers, LogSource::Resource(Box::new(one)), &filter).await
 }
 
 /// Returns the log of the provider's operations on a cluster.
@@ -96,17 +99,20 @@ pub(crate) async fn resource_logs(
         content((String = "text/plain"), (Line = "application/x-ndjson"))), Problem))]
 pub(crate) async fn cluster_logs(
     Call(app, caller): Call,
+    Address(from): Address,
     Path(text): Path<String>,
     headers: HeaderMap,
     Query(filter): Query<ResourceLogFilter>,
 ) -> Result<Response, Problem> {
     let id = id("cluster", &text)?;
     let found = store::cluster::get_own(&mut app.db.read().await?, caller.scope(), id).await?;
-    respond(&app, &headers, LogSource::Cluster(found.id), &filter).await
+    let open = OpenStream::new(&app, &caller, from)?;
+    respond(&app, open, &headers, LogSource::Cluster(found.id), &filter).await
 }
 
 async fn respond(
     app: &App,
+    open: OpenStream,
     headers: &HeaderMap,
     of: LogSource,
     filter: &ResourceLogFilter,
@@ -121,7 +127,7 @@ async fn respond(
     let (db, stop) = (app.db.clone(), app.stop.clone());
     let reader = Reader { db, of, after, follow, is_over: false, signal, stop };
     let as_json = wants_json(headers);
-    let lines = stream::unfold(reader, next_batch).flat_map(stream::iter);
+    let lines = open.guard(stream::unfold(reader, next_batch).flat_map(stream::iter));
     let chunks = lines.map(move |line| Ok::<_, Infallible>(encode(line, as_json)));
     let kind = if as_json { NDJSON } else { "text/plain; charset=utf-8" };
     Ok(([(header::CONTENT_TYPE, kind)], Body::from_stream(chunks)).into_response())
