@@ -49,10 +49,11 @@ pub fn schedule(environment: &Environment, resources: &[Resource], limit: usize)
     let done = resources.iter().filter(|one| scheduler.is_settled(one)).count() as u64;
     let running = (running + schedule.start.len()) as u64;
     let resources = resources.len() as u64;
-    schedule.reason = match scheduler.is_destroying() {
+    schedule.reason = if scheduler.is_destroying() {
         // Destroyed resources are deleted: their number is not known here.
-        true => Reason::DestructionProgressing { left: resources - done, running },
-        false => Reason::Progressing { done, resources, running },
+        Reason::DestructionProgressing { left: resources - done, running }
+    } else {
+        Reason::Progressing { done, resources, running }
     };
     schedule
 }
