@@ -31,10 +31,10 @@ impl Docker {
         if let Some(found) = self.find_network(name).await? {
             return self.check_network(&found, name);
         }
-        match self.api.create_network(request(self.engine, &self.options.instance, name)).await {
-            Ok(_) => Ok(()),
-            // Another start has just created it.
-            Err(EngineError::DockerResponseServerError { status_code: 409, .. }) => Ok(()),
+        let created = self.api.create_network(request(self.engine, &self.options.instance, name));
+        match created.await {
+            // 409: another start has just created it.
+            Ok(_) | Err(EngineError::DockerResponseServerError { status_code: 409, .. }) => Ok(()),
             Err(error) => Err(self.failed("failed to create a network", &error)),
         }
     }
