@@ -86,7 +86,7 @@ async fn fork_bomb_is_removed_while_others_are_served() {
             }
         }
     }
-    let stopped = tokio::time::timeout(Duration::from_secs(60), lab.runtime().stop("bomb-0")).await;
+    let stopped = tokio::time::timeout(Duration::from_mins(1), lab.runtime().stop("bomb-0")).await;
     assert_eq!(stopped, Ok(Ok(())));
     assert!(get(&web, "/").contains("hello"));
     assert!(groups(&lab.options.instance).iter().all(|group| !group.join("bomb-0").exists()));
@@ -138,8 +138,8 @@ async fn disk_filler_meets_its_limit() {
         let (_, lines) = lab.run(&container).await;
         assert!(is_full(&lines), "{lines:?}");
         let disk = container.disk.map_or(1 << 30, |disk| disk.milli() / 1000);
-        let file = lab.options.dir.join("containers").join(&container.name).join("disk.img");
-        let used = std::fs::metadata(file).unwrap();
+        let image = lab.options.dir.join("containers").join(&container.name).join("disk.img");
+        let used = std::fs::metadata(image).unwrap();
         assert!(i64::try_from(used.blocks() * 512).unwrap() <= disk + (1 << 20), "{used:?}");
         lab.runtime().stop(&container.name).await.unwrap();
     }
