@@ -60,7 +60,7 @@ on_both_engines! {
             pinned_to: None,
             spec: Spec { env, replicas: 1, image: Some("web:1".into()), ..Spec::default() },
             priority: 0,
-            labels: Default::default(),
+            labels: [].into(),
         };
         let old = rows::deployment(paddock.db(), me, &new).await;
         assert_eq!(old.spec.env["PASSPHRASE"], ENV_VALUE, "as the older release stored it");

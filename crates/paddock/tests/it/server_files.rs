@@ -49,5 +49,5 @@ fn data_directory_shared_by_all_users_is_refused() {
     let data = setup.file("data");
     fs::create_dir(&data).unwrap();
     fs::set_permissions(&data, Permissions::from_mode(0o1777)).unwrap();
-    setup.run_to_exit().fails(1, &["paddock: --data-dir: ", "shared by all users"]);
+    setup.run_to_exit().fails(1, &["error: --data-dir: ", "shared by all users"]);
 }

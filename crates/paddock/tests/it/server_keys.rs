@@ -40,7 +40,7 @@ on_both_engines! {
         stop(&mut server);
         let (file, backup) = (server.setup.file("data/seal.key"), server.setup.file("backup"));
         fs::rename(&file, &backup).unwrap();
-        let refused = ["paddock: --data-dir: ", "seal.key is missing", "Restore", "--accept-lost-keys"];
+        let refused = ["error: --data-dir: ", "seal.key is missing", "Restore", "--accept-lost-keys"];
         server.setup.run_to_exit().fails(1, &refused);
         assert!(!file.exists(), "no new key is created");
 

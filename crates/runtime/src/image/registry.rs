@@ -8,7 +8,6 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use futures_util::StreamExt;
 use oci_client::manifest::{
     IMAGE_MANIFEST_LIST_MEDIA_TYPE, IMAGE_MANIFEST_MEDIA_TYPE, OCI_IMAGE_INDEX_MEDIA_TYPE,
     OCI_IMAGE_MEDIA_TYPE, OciDescriptor, OciImageManifest, OciManifest,

@@ -76,10 +76,8 @@ async fn allowed_token_service_gets_credentials_and_the_registry_its_token() {
 async fn token_service_on_the_registrys_host_is_used() {
     let registry = Fake::start();
     let realm = format!("http://{}/token", registry.address);
-    let mut content = registry.content.lock().unwrap();
-    content.realm = Some((realm, "own".to_owned()));
-    content.token = Some("own".to_owned());
-    drop(content);
+    registry.content.lock().unwrap().realm = Some((realm, "own".to_owned()));
+    registry.content.lock().unwrap().token = Some("own".to_owned());
     start(&registry, Registries::default()).await.unwrap();
     assert_eq!(authorizations(&registry), ["Bearer own"]);
 }
@@ -88,10 +86,8 @@ async fn token_service_on_the_registrys_host_is_used() {
 async fn redirects_get_no_credentials_and_reach_no_private_address() {
     let (registry, store) = (Fake::start(), Fake::start());
     store.put("web", &packing::web());
-    let mut content = registry.content.lock().unwrap();
-    content.password = Some(PASSWORD.to_owned());
-    content.redirect = Some(format!("http://{}", store.address));
-    drop(content);
+    registry.content.lock().unwrap().password = Some(PASSWORD.to_owned());
+    registry.content.lock().unwrap().redirect = Some(format!("http://{}", store.address));
     let why = start(&registry, registries(&registry, &[])).await.unwrap_err();
     assert!(why.contains("is not permitted: it is not a public address"), "{why}");
     assert_eq!(request_count(&store), 0);

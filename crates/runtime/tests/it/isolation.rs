@@ -131,9 +131,9 @@ fn containers_have_no_ipv6() {
     on_a_host(|| async {
         let lab = with_egress(Firewall::Auto, |_| {}).await;
         let (_, lines) = lab.run(&lab.shell("six-0", "cat /proc/net/if_inet6; echo done")).await;
-        let links: Vec<_> =
+        let with_ipv6: Vec<_> =
             lines.iter().filter_map(|line| line.split_whitespace().nth(5)).collect();
-        assert_eq!(links, ["lo"], "{lines:?}");
+        assert_eq!(with_ipv6, ["lo"], "{lines:?}");
         let host = ip("-6 -o address show");
         assert!(host.contains("up0") && !host.contains("pd-"), "the bridge has IPv6: {host}");
         lab.runtime().stop("six-0").await.unwrap();

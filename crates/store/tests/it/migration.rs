@@ -19,7 +19,7 @@ const MIGRATIONS: [&str; 9] = [
     "0006_resource_tried",
     "0007_operation",
     "0008_reason",
-    "0010_encryption_key",
+    "0009_encryption_key",
 ];
 
 on_both_engines! {

@@ -110,7 +110,11 @@ fn invalid_settings_are_refused_with_their_line() {
             "f.yaml:8: pools.x.at_least: must not be more than at_most, which is 3",
         ),
         ("name: x", "name: X y", "f.yaml:2: pools.X y.name: must have 1 to 63 characters of a-z"),
-        ("capacity: {cpu: 4}", "capacity: {}", "f.yaml:7: pools.x.cluster.capacity: must contain at least"),
+        (
+            "capacity: {cpu: 4}",
+            "capacity: {}",
+            "f.yaml:7: pools.x.cluster.capacity: must contain at least",
+        ),
         (
             "provider: local",
             "provider: mine",
