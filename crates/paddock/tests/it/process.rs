@@ -99,7 +99,17 @@ impl Setup {
 
     /// Runs a server that is expected to exit by itself.
     pub(crate) fn run_to_exit(&self) -> Outcome {
-        Outcome::new("server", self.command().output().unwrap())
+        let mut command = self.command();
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let started = base::monotonic();
+        while child.try_wait().unwrap().is_none() {
+            if started.elapsed() > START_TIMEOUT {
+                let _ = child.kill();
+                panic!("server did not exit: {:?}", child.wait_with_output().unwrap());
+            }
+            thread::sleep(POLL_INTERVAL);
+        }
+        Outcome::new("server", child.wait_with_output().unwrap())
     }
 
     fn command(&self) -> Command {
