@@ -35,6 +35,7 @@ pub(crate) fn clean_up(data: &Path) {
     run("kill", &["-9"], pids.collect());
     let bridge = HEXLOWER.encode(&Sha256::digest(instance.trim()))[..8].to_owned();
     run("ip", &["link", "del"], vec![&format!("pd-{bridge}")]);
+    run("nft", &["delete", "table", "inet"], vec![&format!("paddock_{bridge}")]);
     for group in groups(instance.trim()) {
         // A cgroup can be removed after its last process has exited.
         for _ in 0..100 {
