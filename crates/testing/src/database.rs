@@ -77,17 +77,49 @@ impl Location {
     }
 }
 
+/// All that a database stores, as text: the files of SQLite, the rows of PostgreSQL.
+///
+/// For tests that look for values that must not be stored.
+pub async fn stored_text(url: &str) -> String {
+    match url.strip_prefix("sqlite:") {
+        Some(file) => [file.to_owned(), format!("{file}-wal")]
+            .map(|file| std::fs::read(file).unwrap_or_default())
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .concat(),
+        None => postgres_rows(url).await,
+    }
+}
+
+async fn postgres_rows(url: &str) -> String {
+    let client = connect(url).await;
+    let tables = client.query("SELECT tablename FROM pg_tables WHERE schemaname = 'public'", &[]);
+    let mut text = String::new();
+    for table in tables.await.expect("the catalog is readable") {
+        let table: &str = table.get(0);
+        let sql = format!("SELECT coalesce(string_agg(t::text, chr(10)), '') FROM \"{table}\" t");
+        let rows = client.query_one(&sql, &[]).await.expect("the table is readable");
+        text.push_str(rows.get(0));
+    }
+    assert!(!text.is_empty(), "the database has rows");
+    text
+}
+
 /// Creates a PostgreSQL database on the server that `./test` started, and returns its URL.
 pub async fn create_postgres() -> String {
     let url = std::env::var("PADDOCK_TEST_POSTGRES_URL").expect(
         "PADDOCK_TEST_POSTGRES_URL is not set: run the tests with ./test, which starts PostgreSQL",
     );
-    let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls)
-        .await
-        .expect("PostgreSQL accepts connections");
-    base::task::spawn("test database", connection);
+    let client = connect(&url).await;
     let name = format!("test_{:016x}", entropy::random_u64(&OsEntropy));
     client.batch_execute(&format!("CREATE DATABASE {name}")).await.expect("a new database");
     let (server, _) = url.rsplit_once('/').expect("a URL with a database");
     format!("{server}/{name}")
+}
+
+async fn connect(url: &str) -> tokio_postgres::Client {
+    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls)
+        .await
+        .expect("PostgreSQL accepts connections");
+    base::task::spawn("test database", connection);
+    client
 }

@@ -21,7 +21,7 @@ pub mod vault;
 pub use crate::server::{Replica, TestPaddock, TestSettings, executors, providers};
 pub use client::{Answer, Client};
 pub use clock::TestClock;
-pub use database::{Database, Engine, create_postgres};
+pub use database::{Database, Engine, create_postgres, stored_text};
 pub use ledgers::check_ledgers;
 pub use operation::{ExternalState, FakeOperation, FakeProbe};
 pub use outside::{Fake, FakeDns, FakeSeal, FakeSso};

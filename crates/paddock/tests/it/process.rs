@@ -54,6 +54,11 @@ impl Setup {
         }
     }
 
+    /// The database that the server was told to use, if it isn't the one in its data directory.
+    pub(crate) fn database_url(&self) -> Option<&str> {
+        self.args.get("--database-url").map(String::as_str)
+    }
+
     /// Sets a flag.
     pub(crate) fn arg(mut self, name: &str, value: &str) -> Self {
         self.args.insert(name.into(), value.into());

@@ -58,6 +58,13 @@ on_both_engines! {
             let line = logs.lines().find(|line| line.contains(secret));
             assert_eq!(line, None, "{secret} is in the log");
         }
+        if let Some(url) = server.setup.database_url() {
+            let stored = testing::stored_text(url).await;
+            assert!(stored.contains("nginx:1"), "the deployment's row is there");
+            for secret in secrets.iter().chain(&[ENV]) {
+                assert!(!stored.contains(secret), "{secret} is in the database");
+            }
+        }
         for file in fs::read_dir(server.setup.file("data")).unwrap() {
             let path = file.unwrap().path();
             let bytes = fs::read(&path).unwrap();
