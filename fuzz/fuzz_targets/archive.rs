@@ -11,7 +11,8 @@ const MAX_BYTES: u64 = 256 << 10;
 fuzz_target!(|data: &[u8]| {
     let sandbox = Sandbox::new();
     let images = archive(data, &sandbox.path(), MAX_BYTES);
-    let is_number = |name: &std::ffi::OsStr| name.to_str().is_some_and(|n| n.parse::<u32>().is_ok());
+    let is_number =
+        |name: &std::ffi::OsStr| name.to_str().is_some_and(|n| n.parse::<u32>().is_ok());
     for entry in std::fs::read_dir(sandbox.path()).expect("it exists").flatten() {
         assert!(is_number(&entry.file_name()), "{}", entry.path().display());
     }

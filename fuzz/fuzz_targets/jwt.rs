@@ -16,7 +16,8 @@ use serde_json::{Value, json};
 
 const NOW: Time = Time(1_900_000_000_000_000);
 const HEADER: &str = r#"{"alg":"EdDSA","kid":"ed","typ":"JWT"}"#;
-const CLAIMS: &str = r#"{"iss":"https://sso","sub":"ann","aud":"api","iat":1899999999,"exp":1900000300}"#;
+const CLAIMS: &str =
+    r#"{"iss":"https://sso","sub":"ann","aud":"api","iat":1899999999,"exp":1900000300}"#;
 
 /// The keys of the issuer, and the only token that it signed.
 static ISSUER: LazyLock<(Vec<Value>, String)> = LazyLock::new(|| {

@@ -46,7 +46,11 @@ impl Rfc2136 {
     }
 
     /// The target of the alias `name` in a trusted response.
-    fn alias(&self, response: &Message<Vec<u8>>, name: &FullName) -> Result<Option<FullName>, Fault> {
+    fn alias(
+        &self,
+        response: &Message<Vec<u8>>,
+        name: &FullName,
+    ) -> Result<Option<FullName>, Fault> {
         answer::accept(self, response.header().rcode(), &[Rcode::NOERROR, Rcode::NXDOMAIN])?;
         answer::target(self, response, name)
     }
