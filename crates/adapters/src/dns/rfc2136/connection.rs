@@ -70,8 +70,8 @@ impl Rfc2136 {
                 let query = Signed::new(query, self.key.clone(), self.time());
                 answer::check(self, &query, response.to_vec(), self.time())?
             } else {
-                let too_short = |_| Fault::Unavailable("the response is too short".into());
-                Message::from_octets(response.to_vec()).map_err(too_short)?
+                let Ok(message) = Message::from_octets(response.to_vec()) else { return Ok(None) };
+                message
             };
             Ok(self.alias(&message, &name)?.map(|target| target.to_string()))
         };
