@@ -14,6 +14,8 @@ const INNOCENT: &str = "innocent";
 /// A directory to unpack to, and a file beside it that must not change.
 pub struct Sandbox {
     outer: TempDir,
+    /// Metadata of the file beside it.
+    before: Vec<u64>,
 }
 
 /// Content of a directory tree.
@@ -31,9 +33,10 @@ impl Sandbox {
     /// A new, empty directory.
     pub fn new() -> Self {
         let outer = tempfile::tempdir().expect("a temporary directory can be created");
-        let sandbox = Self { outer };
+        let mut sandbox = Self { outer, before: Vec::new() };
         fs::create_dir(sandbox.path()).expect("the directory is new");
         fs::write(sandbox.victim(), INNOCENT).expect("the file is new");
+        sandbox.before = metadata(&sandbox.victim());
         sandbox
     }
 
@@ -50,8 +53,11 @@ impl Sandbox {
     pub fn check(self) -> Usage {
         let victim = fs::read_to_string(self.victim());
         assert_eq!(victim.ok().as_deref(), Some(INNOCENT), "a file outside was changed");
-        let metadata = fs::symlink_metadata(self.victim()).expect("the file exists");
-        assert_eq!((metadata.nlink(), metadata.mode() & 0o7077), (1, 0o044), "metadata outside");
+        assert_eq!(
+            metadata(&self.victim()),
+            self.before,
+            "metadata of a file outside were changed"
+        );
         let names = fs::read_dir(self.outer.path()).expect("the directory exists");
         assert_eq!(names.count(), 2, "a file outside was created or removed");
         let usage = usage(&self.path());
@@ -64,6 +70,14 @@ impl Default for Sandbox {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// Links, mode, owner and change time of a file.
+fn metadata(path: &Path) -> Vec<u64> {
+    let file = fs::symlink_metadata(path).expect("the file exists");
+    let change = [file.ctime(), file.ctime_nsec()].map(i64::cast_unsigned);
+    let ids = [file.mode(), file.uid(), file.gid()].map(u64::from);
+    [&[file.ino(), file.nlink()][..], &ids, &change].concat()
 }
 
 /// Counts the entries below a directory, hard links once.
