@@ -23,7 +23,7 @@ fn names(directory: &str) -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(directory);
     let entries = fs::read_dir(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let mut names: Vec<_> =
-        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort();
     names
 }
@@ -36,7 +36,7 @@ fn run(target: &str, program: &str) {
     command.current_dir(env!("CARGO_MANIFEST_DIR")).args(["-timeout=60", "-rss_limit_mb=1024"]);
     // Given as files, not as a directory: libFuzzer runs each once and changes nothing.
     command.args(inputs.iter().map(|name| format!("{corpus}/{name}")));
-    let output = command.output().unwrap();
+    let output = command.output().expect("the target was built");
     let log = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{target}: {}\n{log}", output.status);
     let executed = log.lines().filter(|line| line.starts_with("Executed ")).count();
