@@ -26,14 +26,13 @@ fuzz_target!(|text: &str| {
         }
         Err(error) => check(&error, text),
     }
-    for error in [
+    let errors = [
         quota::parse_for(FILE, text, &BUILT_IN).err(),
         scaling::parse_for(FILE, text, &BUILT_IN).err(),
         quota::parse_deny_list(FILE, text).err(),
-    ] {
-        if let Some(error) = error {
-            check(&error, text);
-        }
+    ];
+    for error in errors.iter().flatten() {
+        check(error, text);
     }
 });
 
