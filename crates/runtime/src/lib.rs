@@ -18,6 +18,8 @@ mod credentials;
 mod dirs;
 mod error;
 mod forwarder;
+#[doc(hidden)]
+pub mod fuzzing;
 mod gc;
 mod image;
 mod logs;

@@ -41,5 +41,6 @@ mod server_stop;
 mod snapshot;
 mod storm;
 mod terraform;
+mod threat_model;
 mod transcript;
 mod web_shop;

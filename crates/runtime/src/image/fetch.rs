@@ -183,7 +183,7 @@ async fn pull(request: &Request, dirs: &Dirs) -> Result<Pulled, Error> {
     let registry = Registry::new(&request.image, credentials, allowed, timeout, pace)?;
     let documents = async {
         let (manifest, digest) = registry.manifest().await?;
-        check_size(request, &manifest)?;
+        check_size(request.max_bytes, &manifest)?;
         let config = registry.config(&manifest.config).await?;
         Ok::<_, Error>((manifest, digest, config))
     };
@@ -221,7 +221,7 @@ pub(super) fn not_unpacked(image: &str, cause: std::io::Error) -> Error {
     }
 }
 
-fn check_size(request: &Request, manifest: &OciImageManifest) -> Result<(), Error> {
+pub(crate) fn check_size(max_bytes: u64, manifest: &OciImageManifest) -> Result<(), Error> {
     let count = manifest.layers.len();
     if count > MAX_LAYERS {
         return Err(Error::ImageTooLarge(format!(
@@ -232,15 +232,15 @@ fn check_size(request: &Request, manifest: &OciImageManifest) -> Result<(), Erro
         u64::try_from(layer.size).ok().and_then(|size| sum.checked_add(size))
     });
     match sum {
-        Some(sum) if sum <= request.max_bytes => Ok(()),
+        Some(sum) if sum <= max_bytes => Ok(()),
         _ => Err(Error::ImageTooLarge(format!(
             "image exceeds the maximum image size of {}",
-            message::bytes(i64::try_from(request.max_bytes).unwrap_or(i64::MAX))
+            message::bytes(i64::try_from(max_bytes).unwrap_or(i64::MAX))
         ))),
     }
 }
 
-pub(super) fn describe(
+pub(crate) fn describe(
     name: &str,
     digest: String,
     config: &[u8],
