@@ -3,6 +3,7 @@
 //! No clock, randomness, files, sockets or SQL: their values are passed as arguments, so that every
 //! rule can be tested with properties.
 
+pub mod access;
 pub mod agent;
 pub mod backoff;
 pub mod cluster;

@@ -13,6 +13,8 @@ pub enum Role {
     Owner,
     /// May do everything except managing members and reopening invites.
     Member,
+    /// May read everything and change nothing but its own password and tokens.
+    Viewer,
 }
 
 /// The access scope of a user.
@@ -23,6 +25,8 @@ pub enum Access {
     Tenant,
     /// All organizations: a platform administrator.
     Platform,
+    /// All organizations, only for reading.
+    Auditor,
 }
 
 /// A user, without the password hash.
@@ -90,8 +94,8 @@ pub fn password(field: &str, text: &str, min_chars: usize) -> Result<(), Invalid
     Ok(())
 }
 
-text_enum!(Role { Owner => "owner", Member => "member" });
-text_enum!(Access { Tenant => "tenant", Platform => "platform" });
+text_enum!(Role { Owner => "owner", Member => "member", Viewer => "viewer" });
+text_enum!(Access { Tenant => "tenant", Platform => "platform", Auditor => "auditor" });
 
 #[cfg(test)]
 mod tests {
