@@ -10,13 +10,15 @@ use axum::http::{HeaderMap, header};
 use base::entropy;
 use data_encoding::BASE64;
 use engine::instance::commands;
+use model::access::{Action, Principal, SubjectKind, Verb};
 use model::cluster::Cluster;
 use model::event::Actor;
 use model::reason::Requester;
-use model::user::{Access, Role, User};
+use model::user::{Access, User};
 use model::{ClusterId, OrganizationId, Time};
 use store::{Scope, agent_token, token};
 
+use crate::access::{self, Rule};
 use crate::cache::Authenticated;
 use crate::edge::{address, browser};
 use crate::oidc::{self, ExternalClaims};
@@ -41,10 +43,11 @@ impl Caller {
         Self { user, token, external, expires_at }
     }
 
-    /// What the caller may see: its organization's objects; all objects for the administrator.
+    /// What the caller may see: its organization's objects; all objects for the administrator and
+    /// auditors.
     pub(crate) fn scope(&self) -> Scope {
         match self.user.access {
-            Access::Platform => Scope::All,
+            Access::Platform | Access::Auditor => Scope::All,
             Access::Tenant => self.own(),
         }
     }
@@ -58,13 +61,23 @@ impl Caller {
         Actor::User(self.user.id)
     }
 
-    pub(crate) fn is_admin(&self) -> bool {
-        self.user.access == Access::Platform
+    /// Fails if the caller may not perform the action. Everything that limits a caller's rights is
+    /// decided here: the extractor asks with the route's action, handlers with those that depend on
+    /// the object or the body.
+    pub(crate) fn may(&self, action: Action) -> Result<(), Problem> {
+        if self.allows(action) {
+            return Ok(());
+        }
+        Err(refusal(Principal::of(&self.user), action))
     }
 
-    /// Whether the caller administers its organization.
-    pub(crate) fn is_owner(&self) -> bool {
-        self.user.role == Role::Owner || self.is_admin()
+    /// Whether the caller may perform the action.
+    pub(crate) fn allows(&self, action: Action) -> bool {
+        action.allows(Principal::of(&self.user))
+    }
+
+    pub(crate) fn is_admin(&self) -> bool {
+        self.allows(Action::new(SubjectKind::Platform, Verb::Administer))
     }
 
     /// The caller as the requester of an instance.
@@ -94,13 +107,6 @@ impl Caller {
         )))
     }
 
-    pub(crate) fn must_be_owner(&self) -> Result<(), Problem> {
-        if self.is_owner() {
-            return Ok(());
-        }
-        Err(Problem::forbidden("Only an owner of the organization may do this."))
-    }
-
     pub(crate) fn must_be_admin(&self, action: &str) -> Result<(), Problem> {
         if self.is_admin() {
             return Ok(());
@@ -109,29 +115,69 @@ impl Caller {
     }
 }
 
+/// The error of an action that needs another role.
+fn refusal(principal: Principal, action: Action) -> Problem {
+    let refused = format!("Role {principal} does not allow {action}");
+    Problem::forbidden(match action.needs() {
+        Some(Principal::Admin) => {
+            format!("{refused}: only the platform administrator may do this.")
+        }
+        Some(Principal::Auditor) => {
+            format!("{refused}: only the platform administrator and auditors may do this.")
+        }
+        Some(needed) => {
+            format!("{refused}: role {needed} is needed. Ask an owner of the organization.")
+        }
+        None => format!("{refused}."),
+    })
+}
+
 impl FromRequestParts<App> for Caller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let Some((scheme, value)) = authorization(&parts.headers) else {
-            return Err(Problem::unauthenticated(
-                "Authentication required: send Authorization: Bearer <token>, or Basic credentials.",
-            ));
-        };
-        let from = address(&parts.extensions);
-        let caller = if scheme.eq_ignore_ascii_case("bearer") {
-            by_token(app, value).await?
-        } else if scheme.eq_ignore_ascii_case("basic") {
-            let caller = by_password(app, value, from).await?;
-            browser::check_ambient(&parts.method, &parts.headers)?;
-            caller
-        } else {
-            let detail = "Unsupported authentication scheme; use Bearer or Basic.";
-            return Err(Problem::unauthenticated(detail));
-        };
-        app.edge.admit_user(&caller.user, from)?;
+        let caller = authenticate(parts, app).await?;
+        caller.may_call(parts).await?;
         Ok(caller)
     }
+}
+
+impl Caller {
+    /// Fails if the caller may not call the route of this request, or if the route has no rule.
+    pub(crate) async fn may_call(&self, parts: &mut Parts) -> Result<(), Problem> {
+        match access::rule_of(parts) {
+            Some(Rule::Open) => Ok(()),
+            Some(Rule::User(action)) => self.may(action),
+            Some(Rule::OwnOr(own, other)) => {
+                let id = access::path_id(parts).await;
+                let is_own = |id: String| id == "me" || id == self.user.id.to_string();
+                self.may(if id.is_some_and(is_own) { own } else { other })
+            }
+            Some(Rule::Agent) | None => Err(Problem::forbidden("This endpoint is not for users.")),
+        }
+    }
+}
+
+/// Authenticates a request, whatever its route.
+pub(crate) async fn authenticate(parts: &Parts, app: &App) -> Result<Caller, Problem> {
+    let Some((scheme, value)) = authorization(&parts.headers) else {
+        return Err(Problem::unauthenticated(
+            "Authentication required: send Authorization: Bearer <token>, or Basic credentials.",
+        ));
+    };
+    let from = address(&parts.extensions);
+    let caller = if scheme.eq_ignore_ascii_case("bearer") {
+        by_token(app, value).await?
+    } else if scheme.eq_ignore_ascii_case("basic") {
+        let caller = by_password(app, value, from).await?;
+        browser::check_ambient(&parts.method, &parts.headers)?;
+        caller
+    } else {
+        let detail = "Unsupported authentication scheme; use Bearer or Basic.";
+        return Err(Problem::unauthenticated(detail));
+    };
+    app.edge.admit_user(&caller.user, from)?;
+    Ok(caller)
 }
 
 /// The application and the caller: the extractor of nearly every handler.

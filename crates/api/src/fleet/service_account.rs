@@ -6,6 +6,7 @@ use axum::extract::Path;
 use axum::http::StatusCode;
 use base::entropy;
 use model::Time;
+use model::access::{Action, SubjectKind, Verb};
 use model::kind::Kind;
 use serde::{Deserialize, Serialize};
 use store::{Scope, service_account as accounts};
@@ -235,7 +236,8 @@ async fn find_to_change(
     id: &str,
 ) -> Result<accounts::ServiceAccount, Error> {
     let found = find(app, tenant, id).await?;
-    if found.owner == tenant.caller.user.username || tenant.caller.is_owner() {
+    let is_own = found.owner == tenant.caller.user.username;
+    if is_own || tenant.caller.allows(Action::new(SubjectKind::ServiceAccount, Verb::Administer)) {
         return Ok(found);
     }
     Err(Error::new(4, "Only its owner and the organization's owners may change this account."))

@@ -4,6 +4,7 @@ use axum::Json as Answer;
 use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
+use model::access::{Action, SubjectKind, Verb};
 use model::user::Role;
 use model::{UserId, name, user};
 use wire::user::{User, UserChange};
@@ -56,10 +57,12 @@ pub(crate) async fn user_update(
 ) -> Result<impl IntoResponse + use<>, Problem> {
     let id = user_id(&caller, &text)?;
     let is_self = id == caller.user.id;
-    if !is_self || change.role.is_some() {
+    if !is_self {
         // Check the existence first: users of other organizations are not found.
         store::user::get(&mut app.db.read().await?, caller.scope(), id).await?;
-        caller.must_be_owner()?;
+    }
+    if change.role.is_some() {
+        caller.may(Action::new(SubjectKind::User, Verb::Update))?;
     }
     let role = change.role.as_deref().map(str::parse::<Role>).transpose()?;
     let display_name = change.display_name.as_deref();
@@ -114,9 +117,6 @@ pub(crate) async fn user_delete(
     let id = user_id(&caller, &text)?;
     let mut tx = app.db.begin(caller.actor()).await?;
     store::user::get(&mut tx, caller.scope(), id).await?;
-    if id != caller.user.id {
-        caller.must_be_owner()?;
-    }
     store::user::delete(&mut tx, caller.scope(), id).await?;
     tx.commit().await?;
     app.cache.clear();
