@@ -14,8 +14,9 @@ use model::access::{Action, Principal, SubjectKind, Verb};
 use model::cluster::Cluster;
 use model::event::Actor;
 use model::reason::Requester;
+use model::token::{self as token_model, Token};
 use model::user::{Access, User};
-use model::{ClusterId, OrganizationId, Time};
+use model::{ClusterId, OrganizationId, Time, TokenId};
 use store::{Scope, agent_token, token};
 
 use crate::access::{self, Rule};
@@ -35,12 +36,14 @@ pub(crate) struct Caller {
     pub(crate) external: Option<Arc<ExternalClaims>>,
     /// End of the token, if one was used.
     pub(crate) expires_at: Option<Time>,
+    /// The token, with its scope, unless a password or an OIDC token was used.
+    grant: Option<Arc<Token>>,
 }
 
 impl Caller {
     fn new(authenticated: Authenticated, token: Option<String>) -> Self {
-        let Authenticated { user, external, expires_at } = authenticated;
-        Self { user, token, external, expires_at }
+        let Authenticated { user, external, expires_at, grant } = authenticated;
+        Self { user, token, external, expires_at, grant }
     }
 
     /// What the caller may see: its organization's objects; all objects for the administrator and
@@ -58,22 +61,73 @@ impl Caller {
     }
 
     pub(crate) fn actor(&self) -> Actor {
-        Actor::User(self.user.id)
+        self.user.actor()
     }
 
     /// Fails if the caller may not perform the action. Everything that limits a caller's rights is
     /// decided here: the extractor asks with the route's action, handlers with those that depend on
     /// the object or the body.
     pub(crate) fn may(&self, action: Action) -> Result<(), Problem> {
-        if self.allows(action) {
-            return Ok(());
+        if !self.role_allows(action) {
+            return Err(refusal(Principal::of(&self.user), action));
         }
-        Err(refusal(Principal::of(&self.user), action))
+        match &self.grant {
+            Some(token) if !token.scope.allows(action) => Err(out_of_scope(token, action)),
+            _ => Ok(()),
+        }
     }
 
     /// Whether the caller may perform the action.
     pub(crate) fn allows(&self, action: Action) -> bool {
+        self.may(action).is_ok()
+    }
+
+    /// Whether the caller's role allows the action, whatever the scope of its token.
+    pub(crate) fn role_allows(&self, action: Action) -> bool {
         action.allows(Principal::of(&self.user))
+    }
+
+    /// The id of the token that was used.
+    pub(crate) fn token_id(&self) -> Option<TokenId> {
+        self.grant.as_ref().map(|token| token.id)
+    }
+
+    /// The expiry of a token that the caller creates. A named token grants only what it allows
+    /// itself, and not for longer; `is_default`: the caller requests no expiry.
+    pub(crate) fn may_grant(
+        &self,
+        scope: &token_model::Scope,
+        expires_at: Time,
+        is_default: bool,
+    ) -> Result<Time, Problem> {
+        let Some(token) = &self.grant else { return Ok(expires_at) };
+        if !scope.is_within(&token.scope) {
+            return Err(Problem::forbidden_field(
+                "scope",
+                &format!("must be within the scope of this token, which may {}", token.scope),
+            ));
+        }
+        if token.kind == token_model::Kind::Session || expires_at <= token.expires_at {
+            return Ok(expires_at);
+        }
+        if is_default {
+            return Ok(token.expires_at);
+        }
+        Err(Problem::forbidden_field(
+            "expires_in",
+            &format!("must end before this token, which expires at {}", token.expires_at),
+        ))
+    }
+
+    /// Fails for a token with a restricted scope: it must not obtain credentials that have none.
+    pub(crate) fn must_have_full_scope(&self, what: &str) -> Result<(), Problem> {
+        match &self.grant {
+            Some(token) if !token.scope.is_full() => Err(Problem::forbidden(format!(
+                "Token {:?} may only {}: it can't {what}. Use a token with full scope, or log in.",
+                token.name, token.scope
+            ))),
+            _ => Ok(()),
+        }
     }
 
     pub(crate) fn is_admin(&self) -> bool {
@@ -113,6 +167,14 @@ impl Caller {
         }
         Err(Problem::forbidden(format!("Only the platform administrator may {action}.")))
     }
+}
+
+/// The error of an action outside the scope of the token.
+fn out_of_scope(token: &Token, action: Action) -> Problem {
+    Problem::forbidden(format!(
+        "Token {:?} does not allow {action}: it may only {}. Use another token, or log in.",
+        token.name, token.scope
+    ))
 }
 
 /// The error of an action that needs another role.
@@ -198,8 +260,20 @@ pub(crate) fn authorization(headers: &HeaderMap) -> Option<(&str, &str)> {
     Some((scheme, value.trim()))
 }
 
+/// Prefix of the secrets of named tokens, by which people and scanners recognise them.
+pub(crate) const NAMED_TOKEN_PREFIX: &str = "paddock_";
+
+/// The stored hash of a token. That of a named token is not the plain hash of its secret, so that a
+/// server of the previous release, which ignores scopes, rejects it.
+pub(crate) fn token_hash(secret: &str) -> String {
+    if secret.starts_with(NAMED_TOKEN_PREFIX) {
+        return entropy::hash(&format!("named {secret}"));
+    }
+    entropy::hash(secret)
+}
+
 async fn by_token(app: &App, secret: &str) -> Result<Caller, Problem> {
-    let (hash, now) = (entropy::hash(secret), app.db.now());
+    let (hash, now) = (token_hash(secret), app.db.now());
     let since = match app.cache.get(&hash, now) {
         Ok(found) => {
             let token = found.external.is_none().then_some(hash);
@@ -211,16 +285,19 @@ async fn by_token(app: &App, secret: &str) -> Result<Caller, Problem> {
         let claims = oidc::claims(app, secret).await?;
         let (user, external) = oidc::user(app, &claims).await?;
         let (external, expires_at) = (Some(Arc::new(external)), claims.expires_at);
-        let found = Authenticated { user, external, expires_at: Some(expires_at) };
+        let found = Authenticated { user, external, expires_at: Some(expires_at), grant: None };
         app.cache.put(&hash, &found, since, now, expires_at);
         // OIDC tokens cannot be revoked here.
         return Ok(Caller::new(found, None));
     }
     let found = token::find(&mut app.db.read().await?, &hash, now).await?;
-    let (user, expires_at) = found.ok_or_else(|| {
-        Problem::unauthenticated("The token is invalid or expired; log in again.")
+    let (user, token) = found.ok_or_else(|| {
+        Problem::unauthenticated("The token is invalid, expired or revoked; log in again.")
     })?;
-    let found = Authenticated { user, external: None, expires_at: Some(expires_at) };
+    app.token_uses.record(&hash, &token, now);
+    let expires_at = token.expires_at;
+    let grant = Some(Arc::new(token));
+    let found = Authenticated { user, external: None, expires_at: Some(expires_at), grant };
     app.cache.put(&hash, &found, since, now, expires_at);
     Ok(Caller::new(found, Some(hash)))
 }
@@ -240,7 +317,7 @@ async fn by_password(app: &App, value: &str, from: IpAddr) -> Result<Caller, Pro
         Err(since) => since,
     };
     let user = account::verify(app, username, password, from).await?;
-    let found = Authenticated { user, external: None, expires_at: None };
+    let found = Authenticated { user, external: None, expires_at: None, grant: None };
     app.cache.put(&hash, &found, since, now, now + Duration::from_mins(1));
     Ok(Caller::new(found, None))
 }

@@ -32,6 +32,7 @@ mod relay;
 mod serve;
 mod sign_up;
 mod throttle;
+mod token_use;
 
 use axum::extract::{Request, State};
 use axum::http::Uri;

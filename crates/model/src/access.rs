@@ -187,6 +187,8 @@ impl Action {
             // Everything else of an organization is readable by all of its users.
             (_, Read) => USERS,
             (K::Organization | K::User, Update | Delete) => OWNERS,
+            // Owners reset their members' passwords.
+            (K::User, Issue) => OWNERS,
             // A setting limits the creation of invites to owners.
             (K::Invite, Create) => MEMBERS,
             (K::Invite, Update | Delete | Administer) => OWNERS,

@@ -148,6 +148,8 @@ pub(crate) async fn service_account_create(
     Json(body): Json<NewServiceAccount>,
 ) -> Result<(StatusCode, Answer<ServiceAccount>), Error> {
     must_be_offered(&tenant)?;
+    // The account gets tokens with all rights of its owner.
+    tenant.caller.must_have_full_scope("create service accounts")?;
     check_name(&body.name)?;
     let description = body.description.unwrap_or_default();
     check_description(&description)?;
@@ -207,6 +209,7 @@ pub(crate) async fn service_account_reset(
     Path(path): Path<AccountPath>,
 ) -> Result<Answer<ServiceAccount>, Error> {
     let found = find_to_change(&app, &tenant, &path.id).await?;
+    tenant.caller.must_have_full_scope("reset service accounts")?;
     let secret = entropy::secret(app.db.entropy());
     let mut tx = app.db.begin(tenant.caller.actor()).await?;
     accounts::set_secret(&mut tx, &found.id, &entropy::hash(&secret)).await?;

@@ -1,5 +1,7 @@
 //! Organizations.
 
+pub(crate) mod deletion;
+
 use axum::Json as Answer;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;

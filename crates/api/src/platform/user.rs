@@ -7,6 +7,8 @@ use axum::response::IntoResponse;
 use model::access::{Action, SubjectKind, Verb};
 use model::user::Role;
 use model::{UserId, name, user};
+use serde::Deserialize;
+use utoipa::IntoParams;
 use wire::user::{User, UserChange};
 
 use crate::body::Json;
@@ -16,15 +18,33 @@ use crate::page::{List, PageQuery, Query, id};
 use crate::password::Lane;
 use crate::{App, Problem, account};
 
-/// Lists the users of the caller's organization.
-#[utoipa::path(get, path = "/api/v1/users", tag = "users", params(PageQuery),
+/// Filter for users.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct UserQuery {
+    /// Only the user with this name, ignoring case; for the platform administrator in all
+    /// organizations.
+    username: Option<String>,
+}
+
+/// Lists the users of the caller's organization, without service accounts.
+#[utoipa::path(get, path = "/api/v1/users", tag = "users", params(PageQuery, UserQuery),
     responses((status = 200, body = List<User>, description = "A page of the list"), Problem))]
 pub(crate) async fn user_list(
     Call(app, caller): Call,
     Query(paging): Query<PageQuery>,
+    Query(filter): Query<UserQuery>,
 ) -> Result<Answer<List<User>>, Problem> {
     let page = paging.page()?;
-    let found = store::user::list(&mut app.db.read().await?, caller.own(), &page).await?;
+    let mut read = app.db.read().await?;
+    let found = match filter.username.as_deref() {
+        None => store::user::list(&mut read, caller.own(), &page).await?,
+        Some(name) => match user::username("username", name) {
+            Ok(name) => store::user::list_by_name(&mut read, caller.scope(), &name).await?,
+            // An invalid name belongs to no user.
+            Err(_) => Vec::new(),
+        },
+    };
     let items = found.into_iter().map(User::from).collect();
     Ok(Answer(List::new(items, &page, |u| u.id.to_string())))
 }

@@ -36,6 +36,7 @@ const BAD: [(&str, &str); 39] = [
     ("token-life-secs", "999999999999999999999"),
     ("request-timeout-secs", "0"),
     ("sign-up", "maybe"),
+    ("token-max-life-secs", "315360001"),
     ("member-invites", "some"),
     ("invite-max-life-secs", "31536001"),
     ("allowed-host", "http://paddock.example"),
