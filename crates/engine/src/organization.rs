@@ -4,7 +4,9 @@ use model::OrganizationId;
 use model::environment::Reason;
 use model::event::Actor;
 use model::reason::Requester;
-use store::{Db, Page, Result, Scope, cluster, deployment, environment, instance, organization};
+use store::{
+    Db, Error, Page, Result, Scope, cluster, deployment, environment, instance, organization,
+};
 
 use crate::environment as commands;
 
@@ -41,9 +43,12 @@ async fn destroy_environments(
     let page = Page::first(BATCH);
     for found in environment::list(&mut db.read().await?, scope, &filter, &page).await? {
         let mut tx = db.begin(actor).await?;
-        let mut locked = environment::lock(&mut tx, scope, found.id).await?;
         let reason = Reason::DeletionRequested { by: Some(by.clone()) };
-        commands::destroy(&mut tx, &mut locked, reason).await?;
+        let destroyed = async {
+            let mut locked = environment::lock(&mut tx, scope, found.id).await?;
+            commands::destroy(&mut tx, &mut locked, reason).await
+        };
+        unless_gone(destroyed.await)?;
         tx.commit().await?;
     }
     Ok(())
@@ -55,7 +60,7 @@ async fn delete_instances(db: &Db, actor: Actor, id: OrganizationId, by: &Reques
     let page = Page::first(BATCH);
     for found in instance::list(&mut db.read().await?, scope, &filter, &page).await? {
         let mut tx = db.begin(actor).await?;
-        instance::request_delete(&mut tx, scope, found.id, by.clone()).await?;
+        unless_gone(instance::request_delete(&mut tx, scope, found.id, by.clone()).await)?;
         tx.commit().await?;
     }
     Ok(())
@@ -68,7 +73,7 @@ async fn delete_deployments(db: &Db, actor: Actor, id: OrganizationId) -> Result
     let found = deployment::list(&mut db.read().await?, scope, &filter, &page).await?;
     for found in found.iter().filter(|found| found.instance_id.is_none()) {
         let mut tx = db.begin(actor).await?;
-        deployment::request_delete(&mut tx, scope, found.id).await?;
+        unless_gone(deployment::request_delete(&mut tx, scope, found.id).await)?;
         tx.commit().await?;
     }
     Ok(())
@@ -80,8 +85,16 @@ async fn delete_clusters(db: &Db, actor: Actor, id: OrganizationId) -> Result<()
     let page = Page::first(BATCH);
     for found in cluster::list(&mut db.read().await?, scope, &filter, &page).await? {
         let mut tx = db.begin(actor).await?;
-        cluster::request_delete(&mut tx, &found, false).await?;
+        unless_gone(cluster::request_delete(&mut tx, &found, false).await)?;
         tx.commit().await?;
     }
     Ok(())
+}
+
+/// A subject that was deleted since it was listed is no error.
+fn unless_gone<T>(outcome: Result<T>) -> Result<()> {
+    match outcome {
+        Ok(_) | Err(Error::NotFound { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
 }

@@ -39,7 +39,8 @@ pub(crate) async fn password_reset_create(
     let found = store::user::get(&mut tx, caller.scope(), id).await?;
     caller.must_have_full_scope("reset passwords")?;
     if id == caller.user.id {
-        let detail = "Change your own password with PATCH /api/v1/users/me and the current password.";
+        let detail =
+            "Change your own password with PATCH /api/v1/users/me and the current password.";
         return Err(Problem::conflict(detail));
     }
     if found.access != Access::Tenant {

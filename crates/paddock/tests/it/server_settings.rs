@@ -9,7 +9,7 @@ use super::process::Setup;
 const HIDDEN: &str = "hidden-word";
 
 /// Settings with invalid values.
-const BAD: [(&str, &str); 39] = [
+const BAD: [(&str, &str); 40] = [
     ("listen", "nowhere"),
     ("listen", "127.0.0.1:99999"),
     ("listen", "192.0.2.1:8001"),

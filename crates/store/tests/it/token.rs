@@ -22,7 +22,8 @@ async fn create(db: &Db, of: &User, name: &str, life: Duration) -> store::Result
     let scope = TokenScope { read_only: true, kinds };
     let mut tx = db.begin(of.actor()).await?;
     let expires_at = tx.now() + life;
-    let new = NewToken { user: of, kind: Kind::Personal, name, scope: &scope, hash: name, expires_at };
+    let new =
+        NewToken { user: of, kind: Kind::Personal, name, scope: &scope, hash: name, expires_at };
     let token = token::create_named(&mut tx, &new).await?;
     tx.commit().await?;
     Ok(token)
@@ -49,7 +50,8 @@ async fn member(db: &Db, owner: &User, name: &str) -> User {
     let mut tx = db.begin(Actor::Anonymous).await.unwrap();
     let new = NewUser { username: name.into(), display_name: name.into() };
     let organization = owner.organization_id;
-    let made = user::create(&mut tx, organization, &new, "hash", Role::Member, Access::Tenant).await;
+    let made =
+        user::create(&mut tx, organization, &new, "hash", Role::Member, Access::Tenant).await;
     tx.commit().await.unwrap();
     made.unwrap()
 }
