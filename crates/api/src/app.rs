@@ -30,6 +30,7 @@ use crate::password::Passwords;
 use crate::pulse::Pulse;
 use crate::relay::Relay;
 use crate::throttle::Throttle;
+use crate::token_use::{self, TokenUses};
 
 /// Maximum number of concurrent uploads of images.
 const MAX_UPLOADS: usize = 4;
@@ -43,6 +44,8 @@ pub struct Settings {
     pub password_min: usize,
     /// Lifetime of login tokens.
     pub token_life: Duration,
+    /// Maximum lifetime of named tokens.
+    pub token_max_life: Duration,
     /// Time limit of a request.
     pub request_timeout: Duration,
     /// Heartbeat timeouts of agents.
@@ -119,6 +122,7 @@ impl Default for Settings {
             limits: Limits { per_organization: 1000, per_cluster: 10_000 },
             password_min: 1,
             token_life: Duration::from_hours(24),
+            token_max_life: Duration::from_hours(365 * 24),
             request_timeout: Duration::from_secs(30),
             heartbeat_timeouts: HeartbeatTimeouts::default(),
             runtime: "none".into(),
@@ -188,6 +192,7 @@ pub struct Inner {
     pub(crate) redemptions: Locks<()>,
     pub(crate) pulse: Pulse,
     pub(crate) cache: Cache,
+    pub(crate) token_uses: TokenUses,
     pub(crate) metrics: Metrics,
     pub(crate) placement: PlacementView,
     /// Logs of local replicas.
@@ -217,6 +222,8 @@ impl Deref for App {
 impl App {
     /// Creates the application and starts its cache invalidation.
     pub fn new(db: Db, settings: Settings, parts: Parts<'_>, stop: Stop) -> Self {
+        let (token_uses, recorder) = token_use::channel(db.clone());
+        task::spawn("token uses", recorder);
         let app = Self(Arc::new(Inner {
             passwords: Passwords::new(db.entropy()),
             throttle: Throttle::default(),
@@ -224,6 +231,7 @@ impl App {
             redemptions: Locks::default(),
             pulse: Pulse::default(),
             cache: Cache::default(),
+            token_uses,
             metrics: Metrics::new(parts.metrics),
             placement: parts.placement,
             logs: parts.logs,

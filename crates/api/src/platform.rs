@@ -1,5 +1,6 @@
 //! The platform API, `/api/v1`: complete and versioned. Unknown fields in a body are rejected.
 
+pub(crate) mod access_token;
 pub(crate) mod agent;
 pub(crate) mod agent_log;
 pub(crate) mod cluster;
@@ -19,6 +20,7 @@ pub(crate) mod kind;
 pub(crate) mod log;
 pub(crate) mod login;
 pub(crate) mod organization;
+pub(crate) mod password;
 pub(crate) mod queue;
 pub(crate) mod quota;
 pub(crate) mod resource;
@@ -42,9 +44,17 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(login::login))
         .routes(routes!(login::logout))
         .routes(routes!(organization::organization_list, organization::organization_create))
-        .routes(routes!(organization::organization_get, organization::organization_update))
+        .routes(routes!(
+            organization::organization_get,
+            organization::organization_update,
+            organization::deletion::organization_delete
+        ))
         .routes(routes!(user::user_list))
         .routes(routes!(user::user_get, user::user_update, user::user_delete))
+        .routes(routes!(password::password_reset_create))
+        .routes(routes!(password::password_reset_redeem))
+        .routes(routes!(access_token::token_list, access_token::token_create))
+        .routes(routes!(access_token::token_get, access_token::token_revoke))
         .routes(routes!(invite::invite_list, invite::invite_create))
         .routes(routes!(invite::invite_check))
         .routes(routes!(invite::invite_redeem))

@@ -18,6 +18,7 @@ pub mod local_cluster;
 mod locked;
 mod metrics;
 pub mod operation;
+pub mod organization;
 pub mod placement;
 mod reconcile;
 pub mod resource;

@@ -3,6 +3,7 @@
 //! No clock, randomness, files, sockets or SQL: their values are passed as arguments, so that every
 //! rule can be tested with properties.
 
+pub mod access;
 pub mod agent;
 pub mod backoff;
 pub mod cluster;
@@ -34,6 +35,7 @@ pub mod secret;
 pub mod template;
 mod text_enum;
 pub mod time;
+pub mod token;
 pub mod user;
 pub mod work;
 pub mod world;
@@ -47,7 +49,7 @@ mod snapshot;
 pub use agent::ReplicaId;
 pub use id::{
     ClusterId, DeploymentId, EnvironmentId, InstanceId, InviteId, OrganizationId, ResourceId,
-    TemplateId, UserId, Xid,
+    TemplateId, TokenId, UserId, Xid,
 };
 pub use invalid::Invalid;
 pub use page::Page;

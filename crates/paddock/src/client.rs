@@ -2,6 +2,7 @@
 //!
 //! The client uses the HTTP API only, with the types of `wire`; it never opens a database.
 
+mod account;
 mod admin;
 mod call;
 mod cluster;
@@ -20,6 +21,7 @@ mod image;
 mod invite;
 mod lines;
 mod login;
+mod member;
 mod names;
 mod operation_log;
 mod org;
@@ -42,6 +44,7 @@ mod sse;
 mod subject;
 mod table;
 mod template;
+mod token;
 mod wait;
 
 use std::process::ExitCode;
@@ -82,6 +85,12 @@ pub(crate) enum Command {
     /// Show the current user and server
     #[command(after_help = "Example:\n  paddock whoami")]
     Whoami,
+    /// Change your password, or set a new one with a reset code
+    #[command(subcommand, after_help = "Example:\n  paddock password change")]
+    Password(account::Command),
+    /// Create, list and revoke tokens of users and service accounts
+    #[command(subcommand, after_help = "Example:\n  paddock token create laptop --expires 30d")]
+    Token(token::Command),
     /// Manage the organization, its members and invites
     #[command(subcommand, after_help = "Example:\n  paddock org create acme --username ann")]
     Org(org::Command),
@@ -154,6 +163,8 @@ async fn dispatch(global: Global, command: Command, printer: &mut Printer) -> Re
         Command::Login(args) => login::run(args, &api, session, printer).await,
         Command::Logout => login::logout(&api, session, printer).await,
         Command::Whoami => login::whoami(&api, printer).await,
+        Command::Password(command) => account::run(command, &api, session, printer).await,
+        Command::Token(command) => token::run(command, &api, printer).await,
         Command::Org(command) => org::run(command, &api, session, printer).await,
         Command::Cluster(command) => cluster::run(command, &api, printer).await,
         Command::Deploy(args) => deployment::deploy(args, &api, printer).await,

@@ -83,6 +83,7 @@ async fn parts(
         limits: settings.limits,
         password_min: settings.password_min,
         token_life: settings.token_life,
+        token_max_life: settings.token_max_life,
         request_timeout: settings.request_timeout,
         heartbeat_timeouts: settings.heartbeat_timeouts,
         runtime: runtime.as_ref().map_or("none", |runtime| runtime.name()).into(),

@@ -44,6 +44,7 @@ pub(crate) struct Settings {
     pub(crate) heartbeat_timeouts: HeartbeatTimeouts,
     pub(crate) password_min: usize,
     pub(crate) token_life: Duration,
+    pub(crate) token_max_life: Duration,
     pub(crate) request_timeout: Duration,
     pub(crate) log_format: LogFormat,
     pub(crate) log: String,
@@ -104,6 +105,7 @@ impl Args {
             heartbeat_timeouts: self.heartbeat_timeouts()?,
             password_min: self.password_min()?,
             token_life: self.token_life()?,
+            token_max_life: self.token_max_life()?,
             request_timeout: self.request_timeout()?,
             log_format: log_format(self.log_format.as_deref())?,
             log: self.log.unwrap_or_else(|| "info".into()),
@@ -153,6 +155,12 @@ impl Args {
         let ten_years = 10 * 365 * 24 * 60 * 60;
         let secs = self.token_life_secs.as_deref();
         number("--token-life-secs", secs, 24 * 60 * 60, 1..=ten_years).map(Duration::from_secs)
+    }
+
+    fn token_max_life(&self) -> anyhow::Result<Duration> {
+        let secs = self.token_max_life_secs.as_deref();
+        let max = model::token::MAX_LIFETIME.as_secs();
+        number("--token-max-life-secs", secs, 365 * 24 * 60 * 60, 1..=max).map(Duration::from_secs)
     }
 
     fn request_timeout(&self) -> anyhow::Result<Duration> {

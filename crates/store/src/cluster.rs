@@ -20,7 +20,7 @@ use crate::db::{Json, Param, Row, Select, Value, json, params, readable, sql};
 use crate::deployment::{eviction, reserving};
 use crate::status::{self, Lifecycle, status_row};
 use crate::subject::{self, Id, Subject, by_id};
-use crate::{Error, Read, Result, Scope, Tx, capacity, work};
+use crate::{Error, Read, Result, Scope, Tx, capacity, organization, work};
 
 pub use crate::status::{explain, save, transition};
 pub use crate::subject::{count, list};
@@ -170,6 +170,7 @@ pub async fn create_with_id(
         ],
     )
     .await?;
+    organization::ensure_exists(tx, organization).await?;
     capacity::set_nodes(tx, id, &nodes).await?;
     record_event(tx, id, "created").await
 }

@@ -140,6 +140,7 @@ pub async fn create(
         )
         .await?;
     let made = Environment::from_row(made.ok_or(Error::AlreadyExists { field: "name" })?)?;
+    crate::organization::ensure_exists(tx, Some(organization)).await?;
     set_templates(tx, id, &new.templates).await?;
     status::record_event(tx, &made, "created").await?;
     Ok(made)

@@ -17,7 +17,7 @@ use crate::db::{Json, Param, Select, Value, json, params, sql};
 use crate::deployment::hosting;
 use crate::status::{self, Lifecycle, status_row};
 use crate::subject::{self, Subject as _, by_id, row};
-use crate::{Error, Read, Result, Scope, Tx, quota_usage, work};
+use crate::{Error, Read, Result, Scope, Tx, organization, quota_usage, work};
 
 pub use crate::status::{explain, save, transition};
 pub use crate::subject::{count, list};
@@ -129,6 +129,7 @@ pub async fn create(
         )
         .await?;
     let mut instance = Instance::from_row(made.ok_or(Error::AlreadyExists { field: "name" })?)?;
+    organization::ensure_exists(tx, Some(instance.organization_id)).await?;
     for (charge, limit) in &new.charges {
         quota_usage::charge(tx, &new.kind, charge, *limit).await?;
     }

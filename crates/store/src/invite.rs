@@ -8,7 +8,7 @@ use model::{InviteId, OrganizationId, Time, UserId};
 
 use crate::db::{params, sql};
 use crate::subject::{self, Any, Subject as _, by_id, row};
-use crate::{Error, Page, Read, Result, Scope, Tx, event, user};
+use crate::{Error, Page, Read, Result, Scope, Tx, event, organization, user};
 
 by_id!(InviteId: get(Read));
 
@@ -49,6 +49,7 @@ pub async fn create(
         .await?;
     let invite =
         Invite::from_row(row.ok_or_else(|| Error::Database("insert returned no row".into()))?)?;
+    organization::ensure_exists(tx, Some(organization)).await?;
     record_event(tx, &invite, "created").await?;
     Ok(invite)
 }
@@ -162,6 +163,19 @@ pub async fn revoke_all_of(tx: &mut Tx, creator: UserId) -> Result<()> {
         )
         .await?;
     for row in rows {
+        record_event(tx, &Invite::from_row(row)?, "revoked").await?;
+    }
+    Ok(())
+}
+
+/// Revokes all invites of an organization that is deleted.
+pub(crate) async fn revoke_all_in(tx: &mut Tx, organization: OrganizationId) -> Result<()> {
+    let now = tx.now();
+    let sql = sql!(
+        "UPDATE invite SET expires_at = $2 WHERE organization_id = $1 AND expires_at > $2 RETURNING ",
+        columns!()
+    );
+    for row in tx.all(sql, params![organization, now]).await? {
         record_event(tx, &Invite::from_row(row)?, "revoked").await?;
     }
     Ok(())

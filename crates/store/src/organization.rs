@@ -6,13 +6,12 @@ use model::{OrganizationId, name};
 
 use crate::db::{params, sql};
 use crate::subject::{self, Any, Subject as _, by_id, row};
-use crate::{Error, Page, Read, Result, Scope, Tx, event};
+use crate::{Error, Page, Read, Result, Scope, Tx, event, invite, quota, template, user};
 
 by_id!(OrganizationId: get(Read));
 
 row! { Organization(OrganizationId) in "organization":
     id, name, deployments, generation, created_at;
-    const LIVING: &'static str = "1 = 1";
     const VISIBLE: &'static str = "id = ?";
 }
 
@@ -38,7 +37,11 @@ pub async fn create(tx: &mut Tx, name: &str) -> Result<Organization> {
 
 /// The organization with that name, in any scope.
 pub async fn find(read: &mut Read, name: &str) -> Result<Option<Organization>> {
-    let sql = sql!("SELECT ", columns!(), " FROM organization WHERE name_key = $1");
+    let sql = sql!(
+        "SELECT ",
+        columns!(),
+        " FROM organization WHERE name_key = $1 AND deleted_at IS NULL"
+    );
     read.first(sql, params![name::fold(name)]).await?.map(Organization::from_row).transpose()
 }
 
@@ -60,7 +63,7 @@ pub async fn set_name(tx: &mut Tx, id: OrganizationId, name: &str) -> Result<Org
         .first(
             sql!(
                 "UPDATE organization SET name = $2, name_key = $3, generation = generation + 1 ",
-                "WHERE id = $1 RETURNING ",
+                "WHERE id = $1 AND deleted_at IS NULL RETURNING ",
                 columns!()
             ),
             params![id, name, name::fold(name)],
@@ -70,6 +73,120 @@ pub async fn set_name(tx: &mut Tx, id: OrganizationId, name: &str) -> Result<Org
         Organization::from_row(row.ok_or_else(|| Error::not_found("organization", id))?)?;
     record_event(tx, &organization, "updated").await?;
     Ok(organization)
+}
+
+/// What an organization still has, and its deletion would leave behind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Contents {
+    /// Environments that are not destroyed.
+    pub environments: i64,
+    /// Instances.
+    pub instances: i64,
+    /// Deployments, with those of instances.
+    pub deployments: i64,
+    /// Clusters.
+    pub clusters: i64,
+}
+
+impl Contents {
+    /// Whether nothing is left.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl std::fmt::Display for Contents {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let counts = [
+            (self.environments, "environment"),
+            (self.instances, "instance"),
+            (self.deployments, "deployment"),
+            (self.clusters, "cluster"),
+        ];
+        let counts = counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| {
+            let plural = if *count == 1 { "" } else { "s" };
+            format!("{count} {what}{plural}")
+        });
+        f.write_str(&counts.collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// What the organization still has.
+pub async fn contents(read: &mut Read, id: OrganizationId) -> Result<Contents> {
+    let row = read
+        .first(
+            sql!(
+                "SELECT (SELECT COUNT(*) FROM environment WHERE organization_id = $1 ",
+                "AND destroyed_at IS NULL), (SELECT COUNT(*) FROM instance WHERE organization_id = $1 ",
+                "AND deleted_at IS NULL), (SELECT COUNT(*) FROM deployment WHERE organization_id = $1 ",
+                "AND deleted_at IS NULL), (SELECT COUNT(*) FROM cluster WHERE organization_id = $1 ",
+                "AND deleted_at IS NULL)"
+            ),
+            params![id],
+        )
+        .await?;
+    let mut row = row.ok_or_else(|| Error::Database("count returned no row".into()))?;
+    Ok(Contents {
+        environments: row.take()?,
+        instances: row.take()?,
+        deployments: row.take()?,
+        clusters: row.take()?,
+    })
+}
+
+/// Deletes an organization that has no contents, with its users, tokens, invites, templates, service
+/// accounts and quota. If it has contents, returns them, and the transaction must be dropped.
+///
+/// The row stays for the history. Its name is free: nothing of it is found by name.
+pub async fn delete(tx: &mut Tx, id: OrganizationId) -> Result<Option<Contents>> {
+    let now = tx.now();
+    // Changing a unique column locks the row against inserts that refer to it: a concurrent
+    // creation is either counted below, or waits and then fails in `ensure_exists`.
+    let row = tx
+        .first(
+            sql!(
+                "UPDATE organization SET deleted_at = $2, name_key = 'deleted/' || id, ",
+                "foreign_id = NULL, generation = generation + 1 ",
+                "WHERE id = $1 AND deleted_at IS NULL RETURNING ",
+                columns!()
+            ),
+            params![id, now],
+        )
+        .await?;
+    let organization =
+        Organization::from_row(row.ok_or_else(|| Error::not_found("organization", id))?)?;
+    let contents = contents(tx, id).await?;
+    if !contents.is_empty() {
+        tx.poison();
+        return Ok(Some(contents));
+    }
+    let sql = sql!(
+        "SELECT COUNT(*) FROM \"user\" WHERE organization_id = $1 AND access = 'platform' ",
+        "AND deleted_at IS NULL"
+    );
+    if tx.number(sql, params![id]).await? > 0 {
+        tx.poison();
+        let why = "the organization of the platform administrator can't be deleted";
+        return Err(Error::Conflict(why.into()));
+    }
+    template::delete_all_in(tx, id).await?;
+    invite::revoke_all_in(tx, id).await?;
+    user::delete_all_of(tx, id).await?;
+    quota::delete_all_of(tx, &format!("organization/{id}")).await?;
+    record_event(tx, &organization, "deleted").await?;
+    Ok(None)
+}
+
+/// Fails if the organization was deleted. Called *after* an insert that refers to it: that insert
+/// holds off a deletion until this transaction ends, so that no deletion can come in between.
+pub(crate) async fn ensure_exists(tx: &mut Tx, id: Option<OrganizationId>) -> Result<()> {
+    let Some(id) = id else { return Ok(()) };
+    let sql = sql!("SELECT COUNT(*) FROM organization WHERE id = $1 AND deleted_at IS NULL");
+    if tx.number(sql, params![id]).await? == 1 {
+        return Ok(());
+    }
+    tx.poison();
+    Err(Error::not_found("organization", id))
 }
 
 /// Of two concurrent claims of a name, the second must see the first.
@@ -83,7 +200,7 @@ pub(crate) async fn add_deployment(tx: &mut Tx, id: OrganizationId, limit: i64) 
         .run(
             sql!(
                 "UPDATE organization SET deployments = deployments + 1 ",
-                "WHERE id = $1 AND deployments < $2"
+                "WHERE id = $1 AND deployments < $2 AND deleted_at IS NULL"
             ),
             params![id, limit],
         )

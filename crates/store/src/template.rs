@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::db::{Json, Row, Select, params, sql};
 use crate::subject::{self, Filter as _, Subject};
-use crate::{Error, Read, Result, Scope, Tx, event};
+use crate::{Error, Read, Result, Scope, Tx, event, organization};
 
 pub use crate::subject::list;
 
@@ -103,6 +103,7 @@ pub async fn publish(tx: &mut Tx, new: &NewTemplate<'_>) -> Result<(Published, b
             ))),
         };
     };
+    organization::ensure_exists(tx, new.organization_id).await?;
     for (path, content) in new.files {
         let sql = sql!(
             "INSERT INTO template_file (template_id, path, content, size_bytes) VALUES ($1, $2, $3, $4)"
@@ -260,6 +261,20 @@ pub async fn delete(tx: &mut Tx, template: &Published) -> Result<()> {
         )));
     }
     record_event(tx, template, "deleted").await
+}
+
+/// Deletes all templates of an organization that is deleted and has no environments.
+pub(crate) async fn delete_all_in(tx: &mut Tx, organization: OrganizationId) -> Result<()> {
+    let now = tx.now();
+    let sql = sql!(
+        "UPDATE template SET deleted_at = $2, updated_at = $2 WHERE organization_id = $1 ",
+        "AND deleted_at IS NULL RETURNING ",
+        columns!()
+    );
+    for row in tx.all(sql, params![organization, now]).await? {
+        record_event(tx, &from_row(row)?, "deleted").await?;
+    }
+    Ok(())
 }
 
 async fn record_event(tx: &mut Tx, template: &Published, change: &str) -> Result<()> {

@@ -29,6 +29,7 @@ pub mod kind;
 pub mod log;
 pub mod organization;
 pub mod page;
+pub mod password;
 pub mod problem;
 pub mod quota;
 pub mod resource;
@@ -36,6 +37,7 @@ pub mod scaling;
 pub mod search;
 pub mod subject;
 pub mod template;
+pub mod token;
 pub mod user;
 
 use serde::Serialize;

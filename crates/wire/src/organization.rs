@@ -58,3 +58,16 @@ pub struct OrganizationChange {
     /// New name.
     pub name: String,
 }
+
+/// What an organization that is being deleted still has.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct OrganizationContents {
+    /// Number of environments.
+    pub environments: i64,
+    /// Number of instances.
+    pub instances: i64,
+    /// Number of deployments, with those of instances.
+    pub deployments: i64,
+    /// Number of clusters.
+    pub clusters: i64,
+}

@@ -4,6 +4,7 @@ use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use base::entropy;
+use model::access::{Action, SubjectKind, Verb};
 use model::{Time, invite};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -80,7 +81,7 @@ pub(crate) async fn invite_open(
                     "Your organization has no invite with this code.",
                 )
             })?;
-            caller.must_be_owner()?;
+            caller.may(Action::new(SubjectKind::Invite, Verb::Update))?;
             sign_up::may_invite(&app, &caller)?;
             (store::invite::reopen(&mut tx, caller.own(), invite.id, life).await?, code)
         }

@@ -1,5 +1,7 @@
 //! Organizations.
 
+pub(crate) mod deletion;
+
 use axum::Json as Answer;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -86,7 +88,6 @@ pub(crate) async fn organization_update(
     let name = model::organization::name("name", &change.name)?;
     let mut tx = app.db.begin(caller.actor()).await?;
     let found = store::organization::get(&mut tx, caller.scope(), id).await?;
-    caller.must_be_owner()?;
     if_match.check(found.generation)?;
     let changed = store::organization::set_name(&mut tx, id, &name).await?;
     tx.commit().await?;

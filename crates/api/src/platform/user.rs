@@ -4,8 +4,11 @@ use axum::Json as Answer;
 use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
+use model::access::{Action, SubjectKind, Verb};
 use model::user::Role;
 use model::{UserId, name, user};
+use serde::Deserialize;
+use utoipa::IntoParams;
 use wire::user::{User, UserChange};
 
 use crate::body::Json;
@@ -15,15 +18,33 @@ use crate::page::{List, PageQuery, Query, id};
 use crate::password::Lane;
 use crate::{App, Problem, account};
 
-/// Lists the users of the caller's organization.
-#[utoipa::path(get, path = "/api/v1/users", tag = "users", params(PageQuery),
+/// Filter for users.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct UserQuery {
+    /// Only the user with this name, ignoring case; for the platform administrator in all
+    /// organizations.
+    username: Option<String>,
+}
+
+/// Lists the users of the caller's organization, without service accounts.
+#[utoipa::path(get, path = "/api/v1/users", tag = "users", params(PageQuery, UserQuery),
     responses((status = 200, body = List<User>, description = "A page of the list"), Problem))]
 pub(crate) async fn user_list(
     Call(app, caller): Call,
     Query(paging): Query<PageQuery>,
+    Query(filter): Query<UserQuery>,
 ) -> Result<Answer<List<User>>, Problem> {
     let page = paging.page()?;
-    let found = store::user::list(&mut app.db.read().await?, caller.own(), &page).await?;
+    let mut read = app.db.read().await?;
+    let found = match filter.username.as_deref() {
+        None => store::user::list(&mut read, caller.own(), &page).await?,
+        Some(name) => match user::username("username", name) {
+            Ok(name) => store::user::list_by_name(&mut read, caller.scope(), &name).await?,
+            // An invalid name belongs to no user.
+            Err(_) => Vec::new(),
+        },
+    };
     let items = found.into_iter().map(User::from).collect();
     Ok(Answer(List::new(items, &page, |u| u.id.to_string())))
 }
@@ -56,10 +77,12 @@ pub(crate) async fn user_update(
 ) -> Result<impl IntoResponse + use<>, Problem> {
     let id = user_id(&caller, &text)?;
     let is_self = id == caller.user.id;
-    if !is_self || change.role.is_some() {
+    if !is_self {
         // Check the existence first: users of other organizations are not found.
         store::user::get(&mut app.db.read().await?, caller.scope(), id).await?;
-        caller.must_be_owner()?;
+    }
+    if change.role.is_some() {
+        caller.may(Action::new(SubjectKind::User, Verb::Update))?;
     }
     let role = change.role.as_deref().map(str::parse::<Role>).transpose()?;
     let display_name = change.display_name.as_deref();
@@ -114,9 +137,6 @@ pub(crate) async fn user_delete(
     let id = user_id(&caller, &text)?;
     let mut tx = app.db.begin(caller.actor()).await?;
     store::user::get(&mut tx, caller.scope(), id).await?;
-    if id != caller.user.id {
-        caller.must_be_owner()?;
-    }
     store::user::delete(&mut tx, caller.scope(), id).await?;
     tx.commit().await?;
     app.cache.clear();

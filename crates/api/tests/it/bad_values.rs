@@ -182,7 +182,9 @@ pub(crate) fn bad_query(path: &str, name: &str) -> &'static [&'static str] {
         "limit" | "offset" => &["0", "-1", "1001", "x", "1.5", "99999999999999999999"],
         "page" => &["-1", "x", "1.5", "99999999999999999999"],
         "after" => &["x", "-1", "9m4e2mr0ui3e8a215n4z"],
-        "all" | "follow" | "dry_run" | "force" | "shared" | "destroyed" => &["x", "1", "TRUE"],
+        "all" | "follow" | "dry_run" | "force" | "shared" | "destroyed" | "cascade" => {
+            &["x", "1", "TRUE"]
+        }
         "wait" => &["x", "-1", "61", "1.5"],
         "depth" => &["0", "-1", "x", "2001"],
         "direction" | "format" => &["x", "JSON"],
@@ -194,7 +196,7 @@ pub(crate) fn bad_query(path: &str, name: &str) -> &'static [&'static str] {
         "cluster_id" if path.starts_with("/api/") => &["x", "1"],
         // References: unknown names are simply not found.
         "name" | "subject" | "type" | "cluster_id" | "id" | "code" | "clusterId" | "seen"
-        | "owner" | "holder" | "commit" | "from" | "to" => &[],
+        | "owner" | "holder" | "commit" | "from" | "to" | "username" => &[],
         other => panic!("{path} has a new query parameter {other}: add its invalid values here"),
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! A new route without an entry here fails a test: the list is compared with the OpenAPI documents.
 
+mod accounts;
+
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 use testing::Client;
@@ -194,6 +196,7 @@ pub(crate) fn fill(template: &str, on: &Fixtures) -> String {
         "organizations" => &on.organization,
         "users" => &on.user,
         "invites" => &on.invite,
+        "tokens" => &on.token,
         "cluster" | "clusters" | "agent-clusters" => &on.cluster,
         "deployment" | "deployments" => &on.deployment,
         "instances" | "kafkas" => &on.instance,
@@ -300,7 +303,7 @@ fn deployment_fields(resources: &'static str) -> Vec<(&'static str, Rule)> {
 }
 
 fn platform(on: &Fixtures) -> Vec<Entry> {
-    let mut table = accounts(on);
+    let mut table = accounts::entries(on);
     table.extend(clusters_and_deployments(on));
     table.extend(agents());
     table.extend(instances(on));
@@ -309,6 +312,11 @@ fn platform(on: &Fixtures) -> Vec<Entry> {
         "POST /api/v1/logout",
         "GET /api/v1/organizations",
         "GET /api/v1/organizations/{id}",
+        "DELETE /api/v1/organizations/{id}",
+        "POST /api/v1/users/{id}/password-reset",
+        "GET /api/v1/tokens",
+        "GET /api/v1/tokens/{id}",
+        "DELETE /api/v1/tokens/{id}",
         "GET /api/v1/users",
         "GET /api/v1/users/{id}",
         "DELETE /api/v1/users/{id}",
@@ -379,44 +387,6 @@ fn platform(on: &Fixtures) -> Vec<Entry> {
     ];
     table.extend(none.map(|name| (name, Value::Null, vec![])));
     table
-}
-
-fn accounts(on: &Fixtures) -> Vec<Entry> {
-    use Rule::*;
-    let life = || vec![("expires_in", Whole(1, 2_592_000))];
-    vec![
-        ("POST /api/v1/login", json!({"username": "nobody", "password": "x"}), credentials()),
-        (
-            "POST /api/v1/organizations",
-            json!({"name": "new", "owner": {"username": "new", "password": "x", "display_name": "N"}}),
-            vec![
-                ("name", Name(100)),
-                ("owner", Object),
-                ("owner.username", Name(64)),
-                ("owner.password", Password),
-                ("owner.display_name", OptionalName(200)),
-            ],
-        ),
-        ("PATCH /api/v1/organizations/{id}", json!({"name": "new"}), vec![("name", Name(100))]),
-        (
-            "PATCH /api/v1/users/{id}",
-            json!({"display_name": "New"}),
-            vec![
-                ("display_name", Name(200)),
-                ("role", OneOf),
-                ("password", Password),
-                ("current_password", Text),
-            ],
-        ),
-        ("POST /api/v1/invites", json!({"expires_in": 60}), life()),
-        ("POST /api/v1/invites/{id}/reopen", json!({"expires_in": 60}), life()),
-        ("POST /api/v1/invites/check", json!({"code": "x"}), vec![("code", Text)]),
-        (
-            "POST /api/v1/invites/redeem",
-            json!({"code": on.code, "username": "new", "password": "x", "display_name": "New"}),
-            redemption(),
-        ),
-    ]
 }
 
 fn instances(on: &Fixtures) -> Vec<Entry> {

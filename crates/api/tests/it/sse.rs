@@ -73,6 +73,12 @@ impl Stream {
         tokio::time::timeout(Duration::from_secs(3), rest).await.unwrap_or(false)
     }
 
+    /// Whether the stream ends soon, whatever it sends before.
+    pub(crate) async fn closes(&mut self) -> bool {
+        let rest = async { while let Ok(Some(_)) = self.response.chunk().await {} };
+        tokio::time::timeout(Duration::from_secs(5), rest).await.is_ok()
+    }
+
     /// Reads up to the next empty line.
     async fn block(&mut self) -> String {
         loop {

@@ -44,6 +44,7 @@ pub(crate) struct Fixtures {
     pub(crate) organization: String,
     pub(crate) user: String,
     pub(crate) invite: String,
+    pub(crate) token: String,
     /// Invite code.
     pub(crate) code: String,
     pub(crate) cluster: String,
@@ -132,6 +133,7 @@ impl Fixtures {
             organization: owner.get("/organization/").await.text("id"),
             user: owner.get("/user/").await.text("id"),
             invite: invite.text("id"),
+            token: owner.post("/api/v1/tokens", json!({"name": "fixture"})).await.text("id"),
             code: invite.text("code"),
             cluster,
             deployment,

@@ -5,6 +5,7 @@ mod instance;
 mod quota;
 mod rekey;
 mod scaling;
+mod user;
 
 use super::error::Error;
 use super::http::Api;
@@ -22,6 +23,9 @@ pub(crate) enum Command {
     /// Manage users who may not own instances
     #[command(subcommand, after_help = "Example:\n  paddock admin denied-owner list")]
     DeniedOwner(denied_owner::Command),
+    /// Manage users of all organizations
+    #[command(subcommand, after_help = "Example:\n  paddock admin user reset-password ann")]
+    User(user::Command),
     /// Show autoscaled cluster pools and their last decision
     #[command(
         after_help = "Example:\n  paddock admin scaling\n  paddock admin scaling --output json"
@@ -41,6 +45,7 @@ pub(crate) async fn run(command: Command, api: &Api, printer: &mut Printer) -> R
         Command::Quota(command) => quota::run(command, api, printer).await,
         Command::Instance(command) => instance::run(command, api, printer).await,
         Command::DeniedOwner(command) => denied_owner::run(command, api, printer).await,
+        Command::User(command) => user::run(command, api, printer).await,
         Command::Scaling => scaling::run(api, printer).await,
         Command::Rekey(args) => rekey::run(args, api, printer).await,
     };

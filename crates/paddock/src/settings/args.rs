@@ -76,8 +76,10 @@ settings! {
     agent_grace_secs: "PADDOCK_AGENT_GRACE_SECS", "SECONDS";
     /// Minimum password length [default: 1]
     password_min_length: "PADDOCK_PASSWORD_MIN_LENGTH", "N";
-    /// Token lifetime in seconds [default: 86400]
+    /// Lifetime of a login in seconds [default: 86400]
     token_life_secs: "PADDOCK_TOKEN_LIFE_SECS", "SECONDS";
+    /// Maximum lifetime of tokens created by `paddock token create`, in seconds [default: 31536000]
+    token_max_life_secs: "PADDOCK_TOKEN_MAX_LIFE_SECS", "SECONDS";
     /// Request timeout in seconds [default: 30]
     request_timeout_secs: "PADDOCK_REQUEST_TIMEOUT_SECS", "SECONDS";
     /// Who may create organizations and join them: `open` (everyone), `invite` (users with an

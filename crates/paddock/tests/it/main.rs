@@ -4,6 +4,7 @@
 
 mod agent;
 mod client;
+mod client_account;
 mod client_admin;
 mod client_cluster;
 mod client_deploy;

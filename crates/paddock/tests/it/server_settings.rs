@@ -9,7 +9,7 @@ use super::process::Setup;
 const HIDDEN: &str = "hidden-word";
 
 /// Settings with invalid values.
-const BAD: [(&str, &str); 39] = [
+const BAD: [(&str, &str); 40] = [
     ("listen", "nowhere"),
     ("listen", "127.0.0.1:99999"),
     ("listen", "192.0.2.1:8001"),
@@ -36,6 +36,7 @@ const BAD: [(&str, &str); 39] = [
     ("token-life-secs", "999999999999999999999"),
     ("request-timeout-secs", "0"),
     ("sign-up", "maybe"),
+    ("token-max-life-secs", "315360001"),
     ("member-invites", "some"),
     ("invite-max-life-secs", "31536001"),
     ("allowed-host", "http://paddock.example"),
