@@ -72,13 +72,22 @@ pub async fn credentials(read: &mut Read, username: &str) -> Result<Option<(User
     Ok(Some((user, row.take()?)))
 }
 
+/// The user with that name, if it is in scope.
+pub async fn find(read: &mut Read, scope: Scope, username: &str) -> Result<Vec<User>> {
+    let found = credentials(read, username).await?.map(|(user, _)| user);
+    let is_visible = |user: &User| scope.organization().is_none_or(|it| it == user.organization_id);
+    Ok(found.filter(is_visible).into_iter().collect())
+}
+
 /// Fields of a user to update.
 #[derive(Debug, Default)]
 pub struct Change {
     /// Display name.
     pub display_name: Option<String>,
-    /// Role.
+    /// Role. A lesser one revokes the open invites of the user, who knows their codes.
     pub role: Option<Role>,
+    /// Access. An auditor has the role viewer.
+    pub access: Option<Access>,
     /// Hash of the new password. All tokens of the user are deleted.
     pub password_hash: Option<String>,
 }
@@ -86,7 +95,15 @@ pub struct Change {
 /// Changes a user. An organization keeps at least one owner.
 pub async fn set(tx: &mut Tx, scope: Scope, id: UserId, change: &Change) -> Result<User> {
     let user = get(tx, scope, id).await?;
-    if change.role.is_some_and(|role| role != Role::Owner) {
+    if user.access == Access::Platform && change.access.is_some_and(|access| access != user.access)
+    {
+        return Err(Error::Conflict("the platform administrator can't be changed".into()));
+    }
+    let role = match change.access {
+        Some(Access::Auditor) => Some(Role::Viewer),
+        _ => change.role,
+    };
+    if role.is_some_and(|role| role != Role::Owner) {
         ensure_owner_remains(tx, &user).await?;
     }
     let row = tx
@@ -94,13 +111,17 @@ pub async fn set(tx: &mut Tx, scope: Scope, id: UserId, change: &Change) -> Resu
             sql!(
                 "UPDATE \"user\" SET display_name = COALESCE($2, display_name), ",
                 "role = COALESCE($3, role), password_hash = COALESCE($4, password_hash), ",
-                "generation = generation + 1 WHERE id = $1 AND deleted_at IS NULL RETURNING ",
+                "access = COALESCE($5, access), generation = generation + 1 WHERE id = $1 AND deleted_at IS NULL RETURNING ",
                 columns!()
             ),
-            params![id, change.display_name, change.role, change.password_hash],
+            params![id, change.display_name, role, change.password_hash, change.access],
         )
         .await?;
+    let was = user.role;
     let user = User::from_row(row.ok_or_else(|| Error::not_found("user", id))?)?;
+    if user.role.is_less_than(was) {
+        invite::revoke_all_of(tx, id).await?;
+    }
     if change.password_hash.is_some() {
         token::delete_all_of(tx, id).await?;
     }

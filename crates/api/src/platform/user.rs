@@ -5,8 +5,10 @@ use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use model::access::{Action, SubjectKind, Verb};
-use model::user::Role;
+use model::user::{Access, Role};
 use model::{UserId, name, user};
+use serde::Deserialize;
+use utoipa::IntoParams;
 use wire::user::{User, UserChange};
 
 use crate::body::Json;
@@ -16,15 +18,29 @@ use crate::page::{List, PageQuery, Query, id};
 use crate::password::Lane;
 use crate::{App, Problem, account};
 
+/// Filter of users.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct UserFilter {
+    /// Username, ignoring case. The platform administrator and auditors find users of all
+    /// organizations.
+    username: Option<String>,
+}
+
 /// Lists the users of the caller's organization.
-#[utoipa::path(get, path = "/api/v1/users", tag = "users", params(PageQuery),
+#[utoipa::path(get, path = "/api/v1/users", tag = "users", params(PageQuery, UserFilter),
     responses((status = 200, body = List<User>, description = "A page of the list"), Problem))]
 pub(crate) async fn user_list(
     Call(app, caller): Call,
     Query(paging): Query<PageQuery>,
+    Query(filter): Query<UserFilter>,
 ) -> Result<Answer<List<User>>, Problem> {
     let page = paging.page()?;
-    let found = store::user::list(&mut app.db.read().await?, caller.own(), &page).await?;
+    let mut read = app.db.read().await?;
+    let found = match &filter.username {
+        Some(name) => store::user::find(&mut read, caller.scope(), name).await?,
+        None => store::user::list(&mut read, caller.own(), &page).await?,
+    };
     let items = found.into_iter().map(User::from).collect();
     Ok(Answer(List::new(items, &page, |u| u.id.to_string())))
 }
@@ -42,7 +58,7 @@ pub(crate) async fn user_get(
     Ok((etag(found.generation), Answer(User::from(found))))
 }
 
-/// Updates a user's display name, role or password.
+/// Updates a user's display name, role, access or password.
 #[utoipa::path(patch, path = "/api/v1/users/{id}", tag = "users",
     params(("id" = String, Path, description = "User ID, or `me`"),
         ("If-Match" = Option<String>, Header, description = "ETag; the update fails if it does not match")),
@@ -64,6 +80,7 @@ pub(crate) async fn user_update(
     if change.role.is_some() {
         caller.may(Action::new(SubjectKind::User, Verb::Update))?;
     }
+    let access = new_access(&caller, change.access.as_deref())?;
     let role = change.role.as_deref().map(str::parse::<Role>).transpose()?;
     let display_name = change.display_name.as_deref();
     let display_name =
@@ -71,11 +88,22 @@ pub(crate) async fn user_update(
     let password_hash = new_password(&app, &caller, &change, is_self, from).await?;
     let mut tx = app.db.begin(caller.actor()).await?;
     if_match.check(store::user::get(&mut tx, caller.scope(), id).await?.generation)?;
-    let change = store::user::Change { display_name, role, password_hash };
+    let change = store::user::Change { display_name, role, access, password_hash };
     let changed = store::user::set(&mut tx, caller.scope(), id, &change).await?;
     tx.commit().await?;
     app.cache.clear();
     Ok((etag(changed.generation), Answer(User::from(changed))))
+}
+
+/// Returns the new access, which only the platform administrator sets.
+fn new_access(caller: &Caller, text: Option<&str>) -> Result<Option<Access>, Problem> {
+    let Some(text) = text else { return Ok(None) };
+    let access = match text.parse() {
+        Ok(access @ (Access::Tenant | Access::Auditor)) => access,
+        _ => return Err(Problem::field("access", "must be one of tenant, auditor")),
+    };
+    caller.may(Action::new(SubjectKind::Platform, Verb::Administer))?;
+    Ok(Some(access))
 }
 
 /// Returns the hash of the new password, if the caller may set one.

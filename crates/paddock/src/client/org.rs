@@ -3,7 +3,7 @@
 use serde_json::json;
 use wire::invite::Redemption;
 use wire::organization::{CreatedOrganization, NewOrganization, Organization};
-use wire::user::User;
+use wire::user::{User, UserChange};
 
 use super::call::Call;
 use super::config::Session;
@@ -17,6 +17,14 @@ use super::page::{self, Limit};
 use super::password;
 use super::print::Printer;
 use super::table::{self, Table};
+
+const ROLE_HELP: &str = "\
+viewer  reads everything of the organization
+member  also creates, changes and deletes
+owner   also manages members, invites and credentials of agents
+
+Example:
+  paddock org role bob viewer";
 
 /// `paddock org …`.
 #[derive(clap::Subcommand)]
@@ -37,6 +45,14 @@ pub(crate) enum Command {
     Members {
         #[command(flatten)]
         limit: Limit,
+    },
+    /// Set the role of a member
+    #[command(after_help = ROLE_HELP)]
+    Role {
+        /// User name
+        username: String,
+        /// Role: viewer, member or owner
+        role: String,
     },
     /// Create, list, check, reopen or revoke invites
     Invite(invite::Args),
@@ -74,6 +90,7 @@ pub(crate) async fn run(
         Command::Create { name, user } => create(api, session, printer, &name, user).await,
         Command::Show => show(api, printer).await,
         Command::Members { limit } => members(api, printer, limit.limit).await,
+        Command::Role { username, role } => set_role(api, printer, &username, role).await,
         Command::Invite(args) => invite::run(args, api, printer).await,
         Command::Join { code, user } => join(api, session, printer, &code, user).await,
     }
@@ -144,6 +161,42 @@ async fn show(api: &Api, printer: &mut Printer) -> Result<(), Error> {
 /// Lists the users of the caller's organization.
 async fn members(api: &Api, printer: &mut Printer, limit: usize) -> Result<(), Error> {
     page::list(api, Call::get(&["users"]), limit).await?.print(api, printer, user_table)
+}
+
+/// Sets the role of a member.
+async fn set_role(
+    api: &Api,
+    printer: &mut Printer,
+    username: &str,
+    role: String,
+) -> Result<(), Error> {
+    let change = UserChange { role: Some(role), ..UserChange::default() };
+    change_user(api, printer, username, &change).await
+}
+
+/// Users found by name.
+#[derive(serde::Deserialize)]
+struct Found {
+    items: Vec<User>,
+}
+
+/// Changes the user with this name.
+pub(crate) async fn change_user(
+    api: &Api,
+    printer: &mut Printer,
+    username: &str,
+    change: &UserChange,
+) -> Result<(), Error> {
+    let call = Call::get(&["users"]).query("username", Some(username));
+    let found: Found = api.read(&api.send(&call).await?)?;
+    let Some(user) = found.items.first() else {
+        return Err(Error::failed_with_hint(
+            format!("user {username:?} not found"),
+            r#"run "paddock org members" to see the users of your organization"#,
+        ));
+    };
+    let response = api.send(&Call::patch(&["users", &user.id.to_string()], json!(change))).await?;
+    printer.response(&response, || Ok(user_table(&[api.read(&response)?])))
 }
 
 fn organization_fields(organization: Organization) -> String {
