@@ -213,7 +213,7 @@ const FLEET: &[(&str, Rule)] = &[
     ("POST /api/{api}/v1/admin/{plural}/{id}/revoke_tls_certificate", user(Platform, Update)),
     ("GET /api/{api}/v1/service_accounts", user(ServiceAccount, Read)),
     ("POST /api/{api}/v1/service_accounts", user(ServiceAccount, Create)),
-    ("GET /api/{api}/v1/service_accounts/{id}", user(ServiceAccount, Read)),
+    ("GET /api/{api}/v1/service_accounts/{id}", administered(ServiceAccount, Read)),
     ("DELETE /api/{api}/v1/service_accounts/{id}", administered(ServiceAccount, Delete)),
     (
         "POST /api/{api}/v1/service_accounts/{id}/reset_credentials",

@@ -38,7 +38,10 @@ pub(crate) async fn user_list(
     let page = paging.page()?;
     let mut read = app.db.read().await?;
     let found = match &filter.username {
-        Some(name) => store::user::find(&mut read, caller.scope(), name).await?,
+        Some(name) => {
+            let name = user::username("username", name)?;
+            store::user::find(&mut read, caller.scope(), &name).await?
+        }
         None => store::user::list(&mut read, caller.own(), &page).await?,
     };
     let items = found.into_iter().map(User::from).collect();

@@ -187,6 +187,7 @@ pub(crate) fn bad_query(path: &str, name: &str) -> &'static [&'static str] {
         "depth" => &["0", "-1", "x", "2001"],
         "direction" | "format" => &["x", "JSON"],
         "q" => &["", "%20", "-"],
+        "username" => &["", "a%20b", "a:b", "%00"],
         "replica" | "tail" => &["x", "-1", "1.5", "99999999999999999999"],
         "status" | "kind" => &["x", "READY"],
         "since" => &["yesterday", "2026-01-01", "1e3"],

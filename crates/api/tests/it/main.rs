@@ -46,6 +46,7 @@ mod paging;
 mod placement;
 mod replica;
 mod resource;
+mod role;
 mod scaling;
 mod scaling_day;
 mod search;
