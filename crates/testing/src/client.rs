@@ -85,7 +85,9 @@ impl Client {
 
     /// Records what the tenant received, for the leak check.
     pub fn received(&self, call: &str, request: &str, status: u16, body: &str) {
-        if let Some(tenant) = &self.tenant {
+        // The OpenAPI document is the same for everyone; its examples have names of users.
+        let is_document = call.ends_with("/openapi");
+        if let Some(tenant) = self.tenant.as_ref().filter(|_| !is_document) {
             self.leaks.record(tenant, call, request, status, body);
         }
     }
