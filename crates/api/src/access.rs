@@ -24,12 +24,19 @@ pub(crate) enum Rule {
     Agent,
     /// Users whose role allows the action.
     User(Action),
-    /// The same, with another action if the path names the caller.
+    /// The same, with the first action if the path names the caller.
     OwnOr(Action, Action),
+    /// Users whose role allows the first action; the handler asks for the second if the object or a
+    /// setting demands it, such as for an object of another user.
+    ByObject(Action, Action),
 }
 
 const fn user(kind: Kind, verb: Verb) -> Rule {
     Rule::User(Action::new(kind, verb))
+}
+
+const fn administered(kind: Kind, verb: Verb) -> Rule {
+    Rule::ByObject(Action::new(kind, verb), Action::new(kind, Administer))
 }
 
 const fn account_or_user(verb: Verb) -> Rule {
@@ -51,7 +58,7 @@ const KARGO: &[(&str, Rule)] = &[
     ("GET /organization/", user(Organization, Read)),
     ("GET /organization/invite/", Open),
     ("POST /organization/invite/", Open),
-    ("PATCH /organization/invite/", user(Invite, Create)),
+    ("PATCH /organization/invite/", administered(Invite, Create)),
     ("GET /cluster/", user(Cluster, Read)),
     ("PUT /cluster/", user(Cluster, Create)),
     ("GET /cluster/{id}/", user(Cluster, Read)),
@@ -85,7 +92,7 @@ const PLATFORM: &[(&str, Rule)] = &[
     ("GET /api/v1/tokens/{id}", user(Token, Read)),
     ("DELETE /api/v1/tokens/{id}", user(Token, Delete)),
     ("GET /api/v1/invites", user(Invite, Read)),
-    ("POST /api/v1/invites", user(Invite, Create)),
+    ("POST /api/v1/invites", administered(Invite, Create)),
     ("POST /api/v1/invites/check", Open),
     ("POST /api/v1/invites/redeem", Open),
     ("GET /api/v1/invites/{id}", user(Invite, Read)),
@@ -117,8 +124,8 @@ const PLATFORM: &[(&str, Rule)] = &[
     ("GET /api/v1/instances", user(Instance, Read)),
     ("POST /api/v1/instances", user(Instance, Create)),
     ("GET /api/v1/instances/{id}", user(Instance, Read)),
-    ("PATCH /api/v1/instances/{id}", user(Instance, Update)),
-    ("DELETE /api/v1/instances/{id}", user(Instance, Delete)),
+    ("PATCH /api/v1/instances/{id}", administered(Instance, Update)),
+    ("DELETE /api/v1/instances/{id}", administered(Instance, Delete)),
     ("GET /api/v1/kinds", user(Catalog, Read)),
     ("GET /api/v1/executors", user(Catalog, Read)),
     ("GET /api/v1/images", user(Image, Read)),
@@ -152,7 +159,7 @@ const PLATFORM: &[(&str, Rule)] = &[
     ("GET /api/v1/environment/{id}", user(Environment, Read)),
     ("DELETE /api/v1/environment/{id}", user(Environment, Delete)),
     ("GET /api/v1/environments/{id}/resources/{name}", user(Resource, Read)),
-    ("POST /api/v1/environments/{id}/resources/{name}/adopt", user(Resource, Update)),
+    ("POST /api/v1/environments/{id}/resources/{name}/adopt", administered(Resource, Update)),
     ("GET /api/v1/environments/{id}/resources/{name}/logs", user(Resource, Read)),
     ("GET /api/v1/resources", user(Resource, Read)),
     ("GET /api/v1/resources/{id}", user(Resource, Read)),
@@ -195,9 +202,9 @@ const FLEET: &[(&str, Rule)] = &[
     ("GET /api/{api}/v1/{plural}", user(Instance, Read)),
     ("POST /api/{api}/v1/{plural}", user(Instance, Create)),
     ("GET /api/{api}/v1/{plural}/{id}", user(Instance, Read)),
-    ("PATCH /api/{api}/v1/{plural}/{id}", user(Instance, Update)),
-    ("DELETE /api/{api}/v1/{plural}/{id}", user(Instance, Delete)),
-    ("POST /api/{api}/v1/{plural}/{id}/promote", user(Instance, Update)),
+    ("PATCH /api/{api}/v1/{plural}/{id}", administered(Instance, Update)),
+    ("DELETE /api/{api}/v1/{plural}/{id}", administered(Instance, Delete)),
+    ("POST /api/{api}/v1/{plural}/{id}/promote", administered(Instance, Update)),
     ("GET /api/{api}/v1/{plural}/{id}/metrics/query", user(Instance, Read)),
     ("GET /api/{api}/v1/{plural}/{id}/metrics/query_range", user(Instance, Read)),
     ("GET /api/{api}/v1/{plural}/{id}/metrics/federate", user(Instance, Read)),
@@ -213,9 +220,12 @@ const FLEET: &[(&str, Rule)] = &[
     ("POST /api/{api}/v1/admin/{plural}/{id}/revoke_tls_certificate", user(Platform, Update)),
     ("GET /api/{api}/v1/service_accounts", user(ServiceAccount, Read)),
     ("POST /api/{api}/v1/service_accounts", user(ServiceAccount, Create)),
-    ("GET /api/{api}/v1/service_accounts/{id}", user(ServiceAccount, Read)),
-    ("DELETE /api/{api}/v1/service_accounts/{id}", user(ServiceAccount, Delete)),
-    ("POST /api/{api}/v1/service_accounts/{id}/reset_credentials", user(ServiceAccount, Update)),
+    ("GET /api/{api}/v1/service_accounts/{id}", administered(ServiceAccount, Read)),
+    ("DELETE /api/{api}/v1/service_accounts/{id}", administered(ServiceAccount, Delete)),
+    (
+        "POST /api/{api}/v1/service_accounts/{id}/reset_credentials",
+        administered(ServiceAccount, Update),
+    ),
     ("GET /api/{api}/v1/sso_providers", Open),
     ("POST /auth/realms/paddock/protocol/openid-connect/token", Open),
     ("GET /api/{api}/v1/clusters", user(Cluster, Read)),
@@ -291,6 +301,17 @@ fn described(rule: Rule) -> (serde_json::Value, String) {
             }),
             format!("Roles: {}; {} for the caller's own user.", listed(other), listed(own)),
         ),
+        Rule::ByObject(least, most) => (
+            json!({
+                "action": least.to_string(), "roles": names(least),
+                "by_object": {"action": most.to_string(), "roles": names(most)},
+            }),
+            format!(
+                "Roles: {}; depending on the object or the server's settings only {}.",
+                listed(least),
+                listed(most)
+            ),
+        ),
     }
 }
 
@@ -325,7 +346,7 @@ mod tests {
         for (route, rule) in [KARGO, PLATFORM, FLEET].into_iter().flatten() {
             let actions = match rule {
                 Rule::User(action) => vec![action],
-                Rule::OwnOr(own, other) => vec![own, other],
+                Rule::OwnOr(one, other) | Rule::ByObject(one, other) => vec![one, other],
                 Open | Agent => vec![],
             };
             for action in actions {

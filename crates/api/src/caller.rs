@@ -209,7 +209,7 @@ impl Caller {
     pub(crate) async fn may_call(&self, parts: &mut Parts) -> Result<(), Problem> {
         match access::rule_of(parts) {
             Some(Rule::Open) => Ok(()),
-            Some(Rule::User(action)) => self.may(action),
+            Some(Rule::User(action) | Rule::ByObject(action, _)) => self.may(action),
             Some(Rule::OwnOr(own, other)) => {
                 let id = access::path_id(parts).await;
                 let is_own = |id: String| id == "me" || id == self.user.id.to_string();

@@ -117,6 +117,8 @@ pub enum Verb {
     Delete,
     /// Creates and returns credentials that act for the subject.
     Issue,
+    /// Reads secrets of the subject.
+    Reveal,
     /// Manages subjects of other users, or subjects that reach beyond Paddock.
     Administer,
 }
@@ -127,6 +129,7 @@ text_enum!(Verb {
     Update => "update",
     Delete => "delete",
     Issue => "issue",
+    Reveal => "reveal",
     Administer => "administer",
 });
 
@@ -176,7 +179,7 @@ impl Action {
     /// The roles that may perform the action: the table.
     pub const fn roles(self) -> &'static [Principal] {
         use SubjectKind as K;
-        use Verb::{Administer, Create, Delete, Issue, Read, Update};
+        use Verb::{Administer, Create, Delete, Issue, Read, Reveal, Update};
         match (self.kind, self.verb) {
             // Every user manages its own password, sessions and membership.
             (K::Account, Read | Update | Delete) => USERS,
@@ -202,6 +205,8 @@ impl Action {
                 | K::Environment,
                 Create | Update | Delete,
             ) => MEMBERS,
+            // Values of environment variables.
+            (K::Deployment, Reveal) => MEMBERS,
             // Agents' credentials, registered clusters, and other users' instances and accounts.
             (K::Cluster, Issue | Administer) => OWNERS,
             (K::Instance | K::ServiceAccount, Administer) => OWNERS,

@@ -18,6 +18,18 @@ pub enum Role {
     Viewer,
 }
 
+impl Role {
+    /// Whether the role has fewer rights than `other`.
+    pub fn is_less_than(self, other: Self) -> bool {
+        let rank = |role| match role {
+            Self::Viewer => 0,
+            Self::Member => 1,
+            Self::Owner => 2,
+        };
+        rank(self) < rank(other)
+    }
+}
+
 /// The access scope of a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

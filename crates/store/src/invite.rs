@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use model::event::Kind;
 use model::invite::Invite;
+use model::user::Role;
 use model::{InviteId, OrganizationId, Time, UserId};
 
 use crate::db::{params, sql};
@@ -13,7 +14,7 @@ use crate::{Error, Page, Read, Result, Scope, Tx, event, organization, user};
 by_id!(InviteId: get(Read));
 
 row! { Invite(InviteId) in "invite":
-    id, organization_id, created_by, created_at, expires_at, used_by, used_at, times_used;
+    id, organization_id, role, created_by, created_at, expires_at, used_by, used_at, times_used;
     const LIVING: &'static str = "1 = 1";
 }
 
@@ -34,17 +35,18 @@ pub async fn create(
     organization: OrganizationId,
     by: UserId,
     code_hash: &str,
+    role: Role,
     life: Duration,
 ) -> Result<Invite> {
     let (id, now) = (tx.id::<InviteId>(), tx.now());
     let row = tx
         .first(
             sql!(
-                "INSERT INTO invite (id, organization_id, code_hash, created_by, created_at, expires_at) ",
-                "VALUES ($1, $2, $3, $4, $5, $6) RETURNING ",
+                "INSERT INTO invite (id, organization_id, code_hash, role, created_by, created_at, ",
+                "expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING ",
                 columns!()
             ),
-            params![id, organization, code_hash, by, now, now + life],
+            params![id, organization, code_hash, role, by, now, now + life],
         )
         .await?;
     let invite =

@@ -137,8 +137,10 @@ pub async fn credentials(read: &mut Read, username: &str) -> Result<Option<(User
 pub struct Change {
     /// Display name.
     pub display_name: Option<String>,
-    /// Role.
+    /// Role. A lesser one revokes the open invites of the user, who knows their codes.
     pub role: Option<Role>,
+    /// Access. An auditor has the role viewer.
+    pub access: Option<Access>,
     /// Hash of the new password. All tokens of the user are deleted.
     pub password_hash: Option<String>,
 }
@@ -146,9 +148,17 @@ pub struct Change {
 /// Changes a user. An organization keeps at least one owner.
 pub async fn set(tx: &mut Tx, scope: Scope, id: UserId, change: &Change) -> Result<User> {
     let user = get(tx, scope, id).await?;
+    if user.access == Access::Platform && change.access.is_some_and(|access| access != user.access)
+    {
+        return Err(Error::Conflict("the platform administrator can't be changed".into()));
+    }
+    let role = match change.access {
+        Some(Access::Auditor) => Some(Role::Viewer),
+        _ => change.role,
+    };
     if user.kind == user::Kind::ServiceAccount {
         check_service_account(change)?;
-    } else if change.role.is_some_and(|role| role != Role::Owner) {
+    } else if role.is_some_and(|role| role != Role::Owner) {
         ensure_owner_remains(tx, &user).await?;
     }
     let row = tx
@@ -156,13 +166,17 @@ pub async fn set(tx: &mut Tx, scope: Scope, id: UserId, change: &Change) -> Resu
             sql!(
                 "UPDATE \"user\" SET display_name = COALESCE($2, display_name), ",
                 "role = COALESCE($3, role), password_hash = COALESCE($4, password_hash), ",
-                "generation = generation + 1 WHERE id = $1 AND deleted_at IS NULL RETURNING ",
+                "access = COALESCE($5, access), generation = generation + 1 WHERE id = $1 AND deleted_at IS NULL RETURNING ",
                 columns!()
             ),
-            params![id, change.display_name, change.role, change.password_hash],
+            params![id, change.display_name, role, change.password_hash, change.access],
         )
         .await?;
+    let was = user.role;
     let user = User::from_row(row.ok_or_else(|| Error::not_found("user", id))?)?;
+    if user.role.is_less_than(was) {
+        invite::revoke_all_of(tx, id).await?;
+    }
     if change.password_hash.is_some() {
         token::delete_all_of(tx, id).await?;
         password_reset::delete_all_of(tx, id).await?;
@@ -171,13 +185,18 @@ pub async fn set(tx: &mut Tx, scope: Scope, id: UserId, change: &Change) -> Resu
     Ok(user)
 }
 
-/// A service account has neither a password nor another name, and does not own the organization.
+/// A service account has neither a password nor another name, does not own the organization and
+/// reads no other.
 fn check_service_account(change: &Change) -> Result<()> {
     if let Some(role) = change.role {
         user::service_account_role("role", role)?;
     }
     if change.password_hash.is_some() || change.display_name.is_some() {
         let why = "a service account has no password and keeps its name: create another one";
+        return Err(Error::Conflict(why.into()));
+    }
+    if change.access.is_some() {
+        let why = "a service account acts in its organization only: name a user";
         return Err(Error::Conflict(why.into()));
     }
     Ok(())

@@ -171,7 +171,7 @@ pub(crate) async fn service_account_create(
     Ok((StatusCode::ACCEPTED, Answer(response)))
 }
 
-/// Returns a service account. Allowed for its owner.
+/// Returns a service account. Allowed for its owner and the organization's owners.
 #[utoipa::path(get, path = "/api/{api}/v1/service_accounts/{id}", tag = "service accounts",
     params(AccountPath),
     responses((status = 200, body = ServiceAccount, description = "Service account"), Error))]
@@ -180,8 +180,11 @@ pub(crate) async fn service_account_get(
     Path(path): Path<AccountPath>,
 ) -> Result<Answer<ServiceAccount>, Error> {
     let found = find(&app, &tenant, &path.id).await?;
-    if found.owner != tenant.caller.user.username {
-        return Err(Error::new(4, "Only its owner may see this service account."));
+    if !administers(&tenant, &found) {
+        return Err(Error::new(
+            4,
+            "Only its owner and the organization's owners may see this account.",
+        ));
     }
     Ok(Answer(ServiceAccount::new(&tenant.kind, found, None)))
 }
@@ -239,11 +242,17 @@ async fn find_to_change(
     id: &str,
 ) -> Result<accounts::ServiceAccount, Error> {
     let found = find(app, tenant, id).await?;
-    let is_own = found.owner == tenant.caller.user.username;
-    if is_own || tenant.caller.allows(Action::new(SubjectKind::ServiceAccount, Verb::Administer)) {
+    if administers(tenant, &found) {
         return Ok(found);
     }
     Err(Error::new(4, "Only its owner and the organization's owners may change this account."))
+}
+
+/// Whether the caller may see and change this account: its owner and the organization's owners may.
+fn administers(tenant: &Tenant, account: &accounts::ServiceAccount) -> bool {
+    let caller = &tenant.caller;
+    account.owner == caller.user.username
+        || caller.allows(Action::new(SubjectKind::ServiceAccount, Verb::Administer))
 }
 
 fn check_name(name: &str) -> Result<(), Error> {

@@ -12,7 +12,7 @@ use crate::body::Json;
 use crate::caller::Call;
 use crate::idempotency::IdempotencyKey;
 
-/// Lists the denied owners. For the platform administrator.
+/// Lists the denied owners. For the platform administrator and auditors.
 #[utoipa::path(get, path = "/api/v1/admin/denied-owners", tag = "admin",
     responses((status = 200, body = DeniedOwners, description = "Complete list"), Problem))]
 pub(crate) async fn denied_owner_list(Call(app, _): Call) -> Result<Answer<DeniedOwners>, Problem> {

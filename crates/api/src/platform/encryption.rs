@@ -9,7 +9,8 @@ use crate::body::Json;
 use crate::caller::Call;
 use crate::{App, Problem};
 
-/// Returns the IDs of the keys that encrypt stored secrets. For the platform administrator.
+/// Returns the IDs of the keys that encrypt stored secrets. For the platform administrator and
+/// auditors.
 #[utoipa::path(get, path = "/api/v1/admin/encryption", tag = "admin",
     responses((status = 200, body = EncryptionKeys, description = "Key IDs"), Problem))]
 pub(crate) async fn encryption_get(Call(app, _): Call) -> Result<Answer<EncryptionKeys>, Problem> {

@@ -112,7 +112,7 @@ pub(crate) struct GrantFilter {
     holder: Option<String>,
 }
 
-/// Lists the quota grants. For the platform administrator.
+/// Lists the quota grants. For the platform administrator and auditors.
 #[utoipa::path(get, path = "/api/v1/admin/quota", tag = "admin", params(GrantFilter),
     responses((status = 200, body = Grants, description = "Quota grants"), Problem))]
 pub(crate) async fn admin_quota_list(

@@ -5,7 +5,7 @@ use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use model::access::{Action, SubjectKind, Verb};
-use model::user::Role;
+use model::user::{Access, Role};
 use model::{UserId, name, user};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -62,7 +62,7 @@ pub(crate) async fn user_get(
     Ok((etag(found.generation), Answer(User::from(found))))
 }
 
-/// Updates a user's display name, role or password.
+/// Updates a user's display name, role, access or password.
 #[utoipa::path(patch, path = "/api/v1/users/{id}", tag = "users",
     params(("id" = String, Path, description = "User ID, or `me`"),
         ("If-Match" = Option<String>, Header, description = "ETag; the update fails if it does not match")),
@@ -84,6 +84,7 @@ pub(crate) async fn user_update(
     if change.role.is_some() {
         caller.may(Action::new(SubjectKind::User, Verb::Update))?;
     }
+    let access = new_access(&caller, change.access.as_deref())?;
     let role = change.role.as_deref().map(str::parse::<Role>).transpose()?;
     let display_name = change.display_name.as_deref();
     let display_name =
@@ -91,11 +92,22 @@ pub(crate) async fn user_update(
     let password_hash = new_password(&app, &caller, &change, is_self, from).await?;
     let mut tx = app.db.begin(caller.actor()).await?;
     if_match.check(store::user::get(&mut tx, caller.scope(), id).await?.generation)?;
-    let change = store::user::Change { display_name, role, password_hash };
+    let change = store::user::Change { display_name, role, access, password_hash };
     let changed = store::user::set(&mut tx, caller.scope(), id, &change).await?;
     tx.commit().await?;
     app.cache.clear();
     Ok((etag(changed.generation), Answer(User::from(changed))))
+}
+
+/// Returns the new access, which only the platform administrator sets.
+fn new_access(caller: &Caller, text: Option<&str>) -> Result<Option<Access>, Problem> {
+    let Some(text) = text else { return Ok(None) };
+    let access = match text.parse() {
+        Ok(access @ (Access::Tenant | Access::Auditor)) => access,
+        _ => return Err(Problem::field("access", "must be one of tenant, auditor")),
+    };
+    caller.may(Action::new(SubjectKind::Platform, Verb::Administer))?;
+    Ok(Some(access))
 }
 
 /// Returns the hash of the new password, if the caller may set one.

@@ -12,6 +12,7 @@ use crate::bad_values::Rule;
 use crate::world::Fixtures;
 
 /// An endpoint.
+#[derive(Clone)]
 pub(crate) struct Call {
     pub(crate) method: String,
     /// Path template, as in the OpenAPI document.
@@ -47,6 +48,17 @@ impl Call {
         self.template.starts_with("/api/v1/")
     }
 
+    /// Whether the endpoint belongs to the API of a kind.
+    pub(crate) fn is_fleet(&self) -> bool {
+        self.template.starts_with("/api/{api}")
+    }
+
+    /// Whether the endpoint only reads, by the action that it declares.
+    pub(crate) fn is_read(&self) -> bool {
+        let action = self.operation["x-paddock-access"]["action"].as_str();
+        action.is_some_and(|action| action.ends_with(".read"))
+    }
+
     /// Whether the endpoint is for agents only.
     pub(crate) fn is_for_agents(&self) -> bool {
         self.operation["security"] == json!([{"cluster_token": []}])
@@ -59,7 +71,8 @@ impl Call {
 
     /// Whether the endpoint is for the platform administrator only.
     pub(crate) fn is_for_admins(&self) -> bool {
-        ["/api/v1/admin/", "/api/v1/fleet/"].iter().any(|path| self.template.starts_with(path))
+        let action = self.operation["x-paddock-access"]["action"].as_str();
+        action.is_some_and(|action| action.starts_with("platform."))
     }
 
     pub(crate) fn name(&self) -> String {
@@ -204,9 +217,7 @@ pub(crate) fn fill(template: &str, on: &Fixtures) -> String {
         "resources" => &on.resource,
         "errors" => return template.replace("{id}", "7"),
         "cloud_providers" => return template.replace("{id}", "aws"),
-        "service_accounts" => {
-            return template.replace("{id}", "00000000-0000-4000-8000-000000000000");
-        }
+        "service_accounts" => &on.service_account,
         _ => return template.to_owned(),
     };
     template.replace("{id}", id)
@@ -236,7 +247,7 @@ fn kargo(on: &Fixtures) -> Vec<Entry> {
         (
             "PATCH /organization/invite/",
             json!({"expires_in": 60, "code": on.code}),
-            vec![("expires_in", Whole(1, 2_592_000)), ("code", Text)],
+            vec![("expires_in", Whole(1, 2_592_000)), ("role", OneOf), ("code", Text)],
         ),
         ("GET /organization/invite/", Value::Null, vec![]),
         (

@@ -1,5 +1,6 @@
 //! `paddock admin`: commands of the platform administrator.
 
+mod auditor;
 mod denied_owner;
 mod instance;
 mod quota;
@@ -23,6 +24,12 @@ pub(crate) enum Command {
     /// Manage users who may not own instances
     #[command(subcommand, after_help = "Example:\n  paddock admin denied-owner list")]
     DeniedOwner(denied_owner::Command),
+    /// Let a user read everything of all organizations, and change nothing
+    #[command(after_help = "\
+Example:
+  paddock admin auditor eve
+  paddock admin auditor eve --remove")]
+    Auditor(auditor::Args),
     /// Manage users of all organizations
     #[command(subcommand, after_help = "Example:\n  paddock admin user reset-password ann")]
     User(user::Command),
@@ -45,6 +52,7 @@ pub(crate) async fn run(command: Command, api: &Api, printer: &mut Printer) -> R
         Command::Quota(command) => quota::run(command, api, printer).await,
         Command::Instance(command) => instance::run(command, api, printer).await,
         Command::DeniedOwner(command) => denied_owner::run(command, api, printer).await,
+        Command::Auditor(args) => auditor::run(args, api, printer).await,
         Command::User(command) => user::run(command, api, printer).await,
         Command::Scaling => scaling::run(api, printer).await,
         Command::Rekey(args) => rekey::run(args, api, printer).await,

@@ -36,11 +36,21 @@ pub(crate) async fn set_role(
     username: &str,
     role: &str,
 ) -> Result<(), Error> {
-    let user = find(api, username).await?;
     let change = UserChange { role: Some(role.into()), ..UserChange::default() };
-    let call = Call::patch(&["users", &user.id.to_string()], request(&change));
-    let response = api.send(&call).await?;
-    printer.response_or_note(&response, &format!("role of {} is {role}", user.username))
+    self::change(api, printer, username, &change, &format!("role of {username} is {role}")).await
+}
+
+/// Changes the user with that name.
+pub(crate) async fn change(
+    api: &Api,
+    printer: &mut Printer,
+    username: &str,
+    change: &UserChange,
+    note: &str,
+) -> Result<(), Error> {
+    let user = find(api, username).await?;
+    let call = Call::patch(&["users", &user.id.to_string()], request(change));
+    printer.response_or_note(&api.send(&call).await?, note)
 }
 
 /// Removes a member.

@@ -19,6 +19,14 @@ use super::password;
 use super::print::Printer;
 use super::table::{self, Table};
 
+const ROLE_HELP: &str = "\
+viewer  reads everything of the organization
+member  also creates, changes and deletes
+owner   also manages members, invites and credentials of agents
+
+Example:
+  paddock org set-role bob viewer";
+
 /// `paddock org …`.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
@@ -40,7 +48,7 @@ pub(crate) enum Command {
         limit: Limit,
     },
     /// Change the role of a member
-    #[command(after_help = "Example:\n  paddock org set-role bob viewer")]
+    #[command(after_help = ROLE_HELP)]
     SetRole {
         /// User name
         username: String,

@@ -68,7 +68,7 @@ pub(crate) fn explanation(fields: Value) -> wire::explain::ReplicaExplanation {
 /// An invite.
 pub(crate) fn invite(fields: Value) -> wire::invite::Invite {
     let response = json!({
-        "id": id("i"), "organization_id": id("o"), "active": false, "expired": false,
+        "id": id("i"), "organization_id": id("o"), "role": "member", "active": false, "expired": false,
         "times_used": 0, "created_by": id("u"), "created_at": "2026-01-02T03:04:05Z",
         "expires_at": "2026-01-09T03:04:05Z",
     });

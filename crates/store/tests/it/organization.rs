@@ -44,7 +44,8 @@ on_both_engines! {
         let mut tx = db.begin(ann.actor()).await.unwrap();
         let end = tx.now() + std::time::Duration::from_hours(1);
         token::create(&mut tx, ann.id, "login", end).await.unwrap();
-        invite::create(&mut tx, old, ann.id, "code", model::invite::DEFAULT_LIFETIME).await.unwrap();
+        let life = model::invite::DEFAULT_LIFETIME;
+        invite::create(&mut tx, old, ann.id, "code", model::user::Role::Member, life).await.unwrap();
         let robot = user::create_service_account(&mut tx, old, "ci", model::user::Role::Member).await;
         let grant = NewQuota {
             holder: format!("organization/{old}"),

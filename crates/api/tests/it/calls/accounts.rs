@@ -7,7 +7,7 @@ use crate::world::Fixtures;
 
 pub(super) fn entries(on: &Fixtures) -> Vec<Entry> {
     use Rule::*;
-    let life = || vec![("expires_in", Whole(1, 2_592_000))];
+    let life = || vec![("expires_in", Whole(1, 2_592_000)), ("role", OneOf)];
     vec![
         ("POST /api/v1/login", json!({"username": "nobody", "password": "x"}), credentials()),
         (
@@ -28,6 +28,7 @@ pub(super) fn entries(on: &Fixtures) -> Vec<Entry> {
             vec![
                 ("display_name", Name(200)),
                 ("role", OneOf),
+                ("access", OneOf),
                 ("password", Password),
                 ("current_password", Text),
             ],
