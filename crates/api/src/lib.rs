@@ -30,6 +30,7 @@ mod pulse;
 mod relay;
 mod serve;
 mod sign_up;
+mod storage;
 mod throttle;
 
 use axum::extract::{Request, State};

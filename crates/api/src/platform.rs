@@ -19,6 +19,7 @@ pub(crate) mod kind;
 pub(crate) mod log;
 pub(crate) mod login;
 pub(crate) mod organization;
+pub(crate) mod organization_quota;
 pub(crate) mod queue;
 pub(crate) mod quota;
 pub(crate) mod resource;
@@ -43,6 +44,10 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(login::logout))
         .routes(routes!(organization::organization_list, organization::organization_create))
         .routes(routes!(organization::organization_get, organization::organization_update))
+        .routes(routes!(
+            organization_quota::organization_quota_get,
+            organization_quota::organization_quota_update
+        ))
         .routes(routes!(user::user_list))
         .routes(routes!(user::user_get, user::user_update, user::user_delete))
         .routes(routes!(invite::invite_list, invite::invite_create))

@@ -19,6 +19,7 @@ mod locked;
 mod metrics;
 pub mod operation;
 pub mod placement;
+pub mod quota;
 mod reconcile;
 pub mod resource;
 pub mod rules;

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use model::event::Kind;
 use model::invite::Invite;
+use model::organization::quota::Subject as Counted;
 use model::{InviteId, OrganizationId, Time, UserId};
 
 use crate::db::{params, sql};
 use crate::subject::{self, Any, Subject as _, by_id, row};
-use crate::{Error, Page, Read, Result, Scope, Tx, event, user};
+use crate::{Error, Page, Read, Result, Scope, Tx, event, organization_quota, user};
 
 by_id!(InviteId: get(Read));
 
@@ -49,6 +50,7 @@ pub async fn create(
         .await?;
     let invite =
         Invite::from_row(row.ok_or_else(|| Error::Database("insert returned no row".into()))?)?;
+    organization_quota::count(tx, organization, Counted::Invites);
     record_event(tx, &invite, "created").await?;
     Ok(invite)
 }
@@ -129,6 +131,7 @@ pub async fn reopen(tx: &mut Tx, scope: Scope, id: InviteId, life: Duration) -> 
         until,
     )
     .await?;
+    organization_quota::count(tx, invite.organization_id, Counted::Invites);
     record_event(tx, &invite, "reopened").await?;
     Ok(invite)
 }

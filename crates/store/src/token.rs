@@ -1,10 +1,11 @@
 //! Session tokens: stored as hashes, each with an expiry.
 
+use model::organization::quota::Subject as Counted;
 use model::user::User;
 use model::{Time, UserId};
 
 use crate::db::{params, sql};
-use crate::{Read, Result, Tx, user};
+use crate::{Read, Result, Scope, Tx, organization_quota, user};
 
 /// Stores the hash of a new token.
 pub async fn create(tx: &mut Tx, user: UserId, hash: &str, expires_at: Time) -> Result<()> {
@@ -14,6 +15,8 @@ pub async fn create(tx: &mut Tx, user: UserId, hash: &str, expires_at: Time) -> 
         params![hash, user, now, expires_at],
     )
     .await?;
+    let owner = user::get(tx, Scope::All, user).await?.organization_id;
+    organization_quota::count(tx, owner, Counted::Tokens);
     Ok(())
 }
 

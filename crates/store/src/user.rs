@@ -1,12 +1,13 @@
 //! Users. A deleted user keeps its row, so that the history can name it.
 
 use model::event::Kind;
+use model::organization::quota::Subject as Counted;
 use model::user::{Access, NewUser, Role, User};
-use model::{OrganizationId, UserId, name};
+use model::{OrganizationId, Quantity, UserId, name};
 
 use crate::db::{params, sql};
 use crate::subject::{self, Any, Subject as _, by_id, row};
-use crate::{Error, Page, Read, Result, Scope, Tx, event, invite, token};
+use crate::{Error, Page, Read, Result, Scope, Tx, event, invite, organization_quota, token};
 
 by_id!(UserId: get(Read));
 
@@ -46,6 +47,7 @@ pub async fn create(
         )
         .await?;
     let user = User::from_row(made.ok_or(Error::AlreadyExists { field: "username" })?)?;
+    organization_quota::charge(tx, organization, Counted::Members, Quantity::whole(1));
     record_event(tx, &user, "created").await?;
     Ok(user)
 }
@@ -121,6 +123,7 @@ pub async fn delete(tx: &mut Tx, scope: Scope, id: UserId) -> Result<()> {
         params![id, now],
     )
     .await?;
+    organization_quota::release(tx, user.organization_id, Counted::Members, Quantity::whole(1));
     token::delete_all_of(tx, id).await?;
     invite::revoke_all_of(tx, id).await?;
     record_event(tx, &user, "removed").await

@@ -11,6 +11,7 @@ mod lease;
 mod limit;
 mod list;
 mod migration;
+mod organization_quota;
 mod pool;
 mod scope;
 mod search;
