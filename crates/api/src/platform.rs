@@ -44,10 +44,8 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(login::logout))
         .routes(routes!(organization::organization_list, organization::organization_create))
         .routes(routes!(organization::organization_get, organization::organization_update))
-        .routes(routes!(
-            organization_quota::organization_quota_get,
-            organization_quota::organization_quota_update
-        ))
+        .routes(routes!(organization_quota::organization_quota_get))
+        .routes(routes!(organization_quota::organization_quota_update))
         .routes(routes!(user::user_list))
         .routes(routes!(user::user_get, user::user_update, user::user_delete))
         .routes(routes!(invite::invite_list, invite::invite_create))

@@ -15,7 +15,7 @@ use crate::page::id;
 use crate::{App, Problem, storage};
 
 /// Maximum number of quotas in a request.
-const MAX_QUOTAS: usize = 100;
+const MAX_QUOTAS: usize = 32;
 
 /// Returns the quotas of an organization and their usage.
 #[utoipa::path(get, path = "/api/v1/organizations/{id}/quotas", tag = "quota",
@@ -33,7 +33,7 @@ pub(crate) async fn organization_quota_get(
 /// Sets quotas of an organization. For the platform administrator.
 ///
 /// A quota below the usage stops nothing: requests that add to the usage are refused.
-#[utoipa::path(patch, path = "/api/v1/organizations/{id}/quotas", tag = "admin",
+#[utoipa::path(patch, path = "/api/v1/admin/organizations/{id}/quotas", tag = "admin",
     params(("id" = String, Path, description = "Organization ID")), request_body = QuotaChange,
     responses((status = 200, body = OrganizationQuotas, description = "Quotas and usage"), Problem))]
 pub(crate) async fn organization_quota_update(

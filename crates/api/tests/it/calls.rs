@@ -359,6 +359,7 @@ fn platform(on: &Fixtures) -> Vec<Entry> {
         "GET /api/v1/resources",
         "GET /api/v1/resources/{id}",
         "GET /api/v1/executors",
+        "GET /api/v1/organizations/{id}/quotas",
         "GET /api/v1/quota",
         "GET /api/v1/admin/quota",
         "DELETE /api/v1/admin/quota/{id}",
@@ -398,6 +399,11 @@ fn accounts(on: &Fixtures) -> Vec<Entry> {
             ],
         ),
         ("PATCH /api/v1/organizations/{id}", json!({"name": "new"}), vec![("name", Name(100))]),
+        (
+            "PATCH /api/v1/admin/organizations/{id}/quotas",
+            json!({"quotas": {"cpu": 100_000}}),
+            vec![("quotas", Quotas)],
+        ),
         (
             "PATCH /api/v1/users/{id}",
             json!({"display_name": "New"}),

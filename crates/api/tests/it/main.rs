@@ -41,6 +41,7 @@ mod instance;
 mod invite;
 mod limits;
 mod login;
+mod organization_quota;
 mod paging;
 mod placement;
 mod replica;

@@ -135,7 +135,7 @@ async fn set(
     let quotas = quotas.into_iter().map(|(kind, text)| (kind, limit(text))).collect();
     let id = organization(api, org).await?;
     let body = request(&QuotaChange { quotas });
-    let response = api.send(&Call::patch(&["organizations", &id, "quotas"], body)).await?;
+    let response = api.send(&Call::patch(&["admin", "organizations", &id, "quotas"], body)).await?;
     printer.response(&response, || quotas_of(api, &response))
 }
 
