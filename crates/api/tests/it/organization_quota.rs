@@ -55,7 +55,8 @@ on_both_engines! {
 
     async fn deployment_beyond_a_quota_is_refused_by_both_apis(engine: Engine) {
         let (paddock, ann) = start_still(engine).await;
-        let cluster = paddock.cluster(&ann, json!({"cpu": 100})).await;
+        let new = json!({"name": "main", "capacity": {"cpu": 100}});
+        let cluster = ann.post("/api/v1/clusters", new).await.text("id");
         set(&paddock, &ann, json!({"cpu": 4})).await;
         let id = deploy(&ann, json!({"name": "a", "resources": {"cpu": 1}, "replicas": 3})).await;
         let events = listed(&ann, "events").await.len();
