@@ -81,6 +81,8 @@ const PLATFORM: &[(&str, Rule)] = &[
     ("GET /api/v1/organizations/{id}", user(Organization, Read)),
     ("PATCH /api/v1/organizations/{id}", user(Organization, Update)),
     ("DELETE /api/v1/organizations/{id}", user(Organization, Delete)),
+    ("GET /api/v1/organizations/{id}/quotas", user(Quota, Read)),
+    ("PATCH /api/v1/admin/organizations/{id}/quotas", user(Platform, Update)),
     ("GET /api/v1/users", user(Kind::User, Read)),
     ("GET /api/v1/users/{id}", account_or_user(Read)),
     ("PATCH /api/v1/users/{id}", account_or_user(Update)),

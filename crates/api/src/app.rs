@@ -12,6 +12,7 @@ use engine::rules::RulesReader;
 use engine::search_index::SearchIndex;
 use model::Time;
 use model::cluster::{HeartbeatTimeouts, Provider};
+use model::organization::quota::{DefaultQuotas, Limit, Subject};
 use model::template::Executor;
 use port::{Encryption, Monitored};
 use store::Db;
@@ -40,6 +41,9 @@ const MAX_UPLOADS: usize = 4;
 pub struct Settings {
     /// Deployment limits.
     pub limits: Limits,
+    /// Quotas of organizations that have none of their own, except those with a setting of their
+    /// own: see [`Settings::default_quotas`].
+    pub quotas: DefaultQuotas,
     /// Minimum password length.
     pub password_min: usize,
     /// Lifetime of login tokens.
@@ -120,6 +124,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             limits: Limits { per_organization: 1000, per_cluster: 10_000 },
+            quotas: DefaultQuotas::default(),
             password_min: 1,
             token_life: Duration::from_hours(24),
             token_max_life: Duration::from_hours(365 * 24),
@@ -143,6 +148,21 @@ impl Default for Settings {
             upload_dir: std::env::temp_dir(),
             max_image_bytes: 8 << 30,
         }
+    }
+}
+
+impl Settings {
+    /// Quotas of organizations that have none of their own.
+    pub fn default_quotas(&self) -> DefaultQuotas {
+        let mut quotas = self.quotas.clone();
+        quotas.set(Subject::Deployments, Limit::count(self.limits.per_organization));
+        quotas.set(Subject::ServiceAccounts, Limit::count(self.max_service_accounts));
+        let streams = match self.edge.max_streams.organization {
+            0 => Limit::Unlimited,
+            max => i64::try_from(max).map_or(Limit::Unlimited, Limit::count),
+        };
+        quotas.set(Subject::Streams, streams);
+        quotas
     }
 }
 
@@ -201,6 +221,8 @@ pub struct Inner {
     pub(crate) images: Arc<dyn Images>,
     /// Limits concurrent uploads of images.
     pub(crate) uploads: Semaphore,
+    /// Serialises what adds to the storage of an organization.
+    pub(crate) storage: Locks<()>,
     pub(crate) rules: RulesReader,
     pub(crate) seal: Arc<dyn Encryption>,
     pub(crate) external_systems: Vec<Arc<dyn Monitored>>,
@@ -237,6 +259,7 @@ impl App {
             logs: parts.logs,
             images: parts.images,
             uploads: Semaphore::new(MAX_UPLOADS),
+            storage: Locks::default(),
             rules: parts.rules,
             seal: parts.seal,
             external_systems: parts.monitored,

@@ -31,6 +31,7 @@ mod pulse;
 mod relay;
 mod serve;
 mod sign_up;
+mod storage;
 mod throttle;
 mod token_use;
 

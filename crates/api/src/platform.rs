@@ -20,6 +20,7 @@ pub(crate) mod kind;
 pub(crate) mod log;
 pub(crate) mod login;
 pub(crate) mod organization;
+pub(crate) mod organization_quota;
 pub(crate) mod password;
 pub(crate) mod queue;
 pub(crate) mod quota;
@@ -49,6 +50,8 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
             organization::organization_update,
             organization::deletion::organization_delete
         ))
+        .routes(routes!(organization_quota::organization_quota_get))
+        .routes(routes!(organization_quota::organization_quota_update))
         .routes(routes!(user::user_list))
         .routes(routes!(user::user_get, user::user_update, user::user_delete))
         .routes(routes!(password::password_reset_create))

@@ -20,6 +20,7 @@ mod metrics;
 pub mod operation;
 pub mod organization;
 pub mod placement;
+pub mod quota;
 mod reconcile;
 pub mod resource;
 pub mod rules;

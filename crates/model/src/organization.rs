@@ -1,5 +1,7 @@
 //! Organizations, which own all other objects.
 
+pub mod quota;
+
 use serde::Serialize;
 
 use crate::{Invalid, OrganizationId, Time, name};

@@ -49,6 +49,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     local_cluster::ensure(&db, &machine::capacity(&settings.data_dir)).await?;
     housekeeping::start(&db).await?;
     engine::encryption::start(&db).await?;
+    engine::quota::start(&db).await?;
     print_address(&listener, generated.as_deref())?;
 
     let running = server.run(listener);
@@ -81,6 +82,7 @@ async fn parts(
     let executors = executors::build(settings, db, &mut watched)?;
     let api = api::Settings {
         limits: settings.limits,
+        quotas: settings.quotas.clone(),
         password_min: settings.password_min,
         token_life: settings.token_life,
         token_max_life: settings.token_max_life,

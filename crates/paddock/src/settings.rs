@@ -20,6 +20,7 @@ use anyhow::{Context, bail};
 use engine::placement;
 use model::Quantity;
 use model::cluster::HeartbeatTimeouts;
+use model::organization::quota::{DefaultQuotas, Subject};
 use store::Durability;
 use store::deployment::Limits;
 
@@ -40,6 +41,7 @@ pub(crate) struct Settings {
     pub(crate) accept_lost_keys: bool,
     pub(crate) local_agent: bool,
     pub(crate) limits: Limits,
+    pub(crate) quotas: DefaultQuotas,
     pub(crate) placement: placement::Settings,
     pub(crate) heartbeat_timeouts: HeartbeatTimeouts,
     pub(crate) password_min: usize,
@@ -87,9 +89,11 @@ impl Args {
         if self.admin_password.as_deref() == Some("") {
             bail!("--admin-password: must not be empty");
         }
+        let (quotas, mut limits, mut edge) = (self.quotas()?, self.limits()?, self.edge(listen)?);
+        override_limits(self.default_quota.as_deref(), &quotas, &mut limits, &mut edge);
         Ok(Settings {
             listen,
-            edge: self.edge(listen)?,
+            edge,
             external: self.external()?,
             database: self.database(&data_dir)?,
             runtime: self.runtime(&data_dir)?,
@@ -100,7 +104,8 @@ impl Args {
                 self.accept_lost_keys.as_deref(),
                 false,
             )?,
-            limits: self.limits()?,
+            limits,
+            quotas,
             placement: self.placement()?,
             heartbeat_timeouts: self.heartbeat_timeouts()?,
             password_min: self.password_min()?,
@@ -111,6 +116,13 @@ impl Args {
             log: self.log.unwrap_or_else(|| "info".into()),
             admin_password: self.admin_password,
         })
+    }
+
+    fn quotas(&self) -> anyhow::Result<DefaultQuotas> {
+        let mut quotas = DefaultQuotas::default();
+        let text = self.default_quota.as_deref().unwrap_or_default();
+        quotas.set_all(text).map_err(|invalid| anyhow::anyhow!("--default-quota: {invalid}"))?;
+        Ok(quotas)
     }
 
     fn limits(&self) -> anyhow::Result<Limits> {
@@ -270,6 +282,30 @@ pub(crate) fn log_format(name: Option<&str>) -> anyhow::Result<LogFormat> {
 }
 
 /// Parses a whole number, or returns its default.
+/// A default quota of deployments or streams overrides the setting for it.
+fn override_limits(
+    text: Option<&str>,
+    quotas: &DefaultQuotas,
+    limits: &mut Limits,
+    edge: &mut edge::Settings,
+) {
+    let is_named = |subject: Subject| {
+        let mut parts = text.unwrap_or_default().split(',');
+        parts.any(|part| part.split('=').next().is_some_and(|name| name.trim() == subject.as_str()))
+    };
+    let count = |subject: Subject| {
+        let limit = quotas.get(&subject.into()).amount();
+        limit.map(|amount| amount.milli() / 1000)
+    };
+    if is_named(Subject::Deployments) {
+        limits.per_organization = count(Subject::Deployments).unwrap_or(i64::MAX);
+    }
+    if is_named(Subject::Streams) {
+        let max = count(Subject::Streams).unwrap_or(0);
+        edge.http.max_streams.organization = usize::try_from(max).unwrap_or(0);
+    }
+}
+
 fn number<T: FromStr + PartialOrd + Display>(
     name: &str,
     text: Option<&str>,

@@ -24,6 +24,7 @@ use engine::executor::{Commands, Deployments, Instances};
 use engine::housekeeping::Housekeeping;
 use engine::instance::{EntitlementWorker, ExternalSystems, InstanceWorker};
 use engine::placement::{self, Placement};
+use engine::quota::RecountWorker;
 use engine::resource::{Executors, ResourceWorker};
 use engine::rules::RulesReader;
 use engine::scaling::{self, PoolWorker};
@@ -94,6 +95,7 @@ impl Parts {
     /// Assembles the server without starting it.
     pub fn build(mut self) -> Server {
         let (stopper, stop) = stop::channel();
+        self.db.set_default_quotas(self.api.default_quotas());
         let (metrics, search_index) = (Metrics::default(), SearchIndex::new(self.db.clone()));
         let placement = Placement::new(self.db.clone(), self.placement.clone(), self.name.clone());
         let executors = self.executors();
@@ -175,6 +177,7 @@ impl Parts {
             .with(ResourceWorker::new(db.clone(), executors))
             .with(PoolWorker::new(db.clone(), rules, placement.view()))
             .with(rekey)
+            .with(RecountWorker { db: db.clone() })
             .with(Housekeeping { db })
     }
 }

@@ -7,14 +7,16 @@ pub mod promotion;
 pub mod search;
 
 use model::instance::{Instance, NewInstance, Reason, Status};
+use model::organization::quota::Subject as Counted;
 use model::reason::{Requester, StatusReason as _};
 use model::work::{Key, Lane};
-use model::{ClusterId, DeploymentId, InstanceId, OrganizationId, Xid};
+use model::{ClusterId, DeploymentId, InstanceId, OrganizationId, Quantity, Xid};
 
 use serde::Serialize;
 
 use crate::db::{Json, Param, Select, Value, json, params, sql};
 use crate::deployment::hosting;
+use crate::organization_quota::{self, Admission};
 use crate::status::{self, Lifecycle, status_row};
 use crate::subject::{self, Subject as _, by_id, row};
 use crate::{Error, Read, Result, Scope, Tx, organization, quota_usage, work};
@@ -134,7 +136,8 @@ pub async fn create(
         quota_usage::charge(tx, &new.kind, charge, *limit).await?;
     }
     let asked = hosting::required_resources(tx, &instance, &new.unit).await?;
-    hosting::reserve(tx, &mut instance, &asked, new.priority).await?;
+    hosting::insert(tx, &mut instance, &asked, new.priority, Admission::Checked).await?;
+    organization_quota::charge(tx, organization, Counted::Instances, Quantity::whole(1));
     status::record_event(tx, &instance, Status::Accepted.as_str()).await?;
     if let Some(end) = instance.expires_at {
         work::wake_at(tx, Lane::Background, Key::new(GENERAL, instance.id), end);
@@ -221,6 +224,8 @@ pub async fn delete(tx: &mut Tx, instance: &Instance) -> Result<()> {
     if tx.run(sql, params![instance.id, now]).await? == 0 {
         return Err(Error::not_found("instance", instance.id));
     }
+    let owner = instance.organization_id;
+    organization_quota::release(tx, owner, Counted::Instances, Quantity::whole(1));
     status::append(tx, instance, "deleted").await
 }
 

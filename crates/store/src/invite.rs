@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use model::event::Kind;
 use model::invite::Invite;
+use model::organization::quota::Subject as Counted;
 use model::user::Role;
 use model::{InviteId, OrganizationId, Time, UserId};
 
 use crate::db::{params, sql};
 use crate::subject::{self, Any, Subject as _, by_id, row};
-use crate::{Error, Page, Read, Result, Scope, Tx, event, organization, user};
+use crate::{Error, Page, Read, Result, Scope, Tx, event, organization, organization_quota, user};
 
 by_id!(InviteId: get(Read));
 
@@ -52,6 +53,7 @@ pub async fn create(
     let invite =
         Invite::from_row(row.ok_or_else(|| Error::Database("insert returned no row".into()))?)?;
     organization::ensure_exists(tx, Some(organization)).await?;
+    organization_quota::count(tx, organization, Counted::Invites);
     record_event(tx, &invite, "created").await?;
     Ok(invite)
 }
@@ -132,6 +134,7 @@ pub async fn reopen(tx: &mut Tx, scope: Scope, id: InviteId, life: Duration) -> 
         until,
     )
     .await?;
+    organization_quota::count(tx, invite.organization_id, Counted::Invites);
     record_event(tx, &invite, "reopened").await?;
     Ok(invite)
 }

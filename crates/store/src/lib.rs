@@ -27,6 +27,7 @@ pub mod lease;
 mod migration;
 pub mod operation;
 pub mod organization;
+pub mod organization_quota;
 pub mod password_reset;
 pub mod pool;
 pub mod quota;

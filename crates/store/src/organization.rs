@@ -194,25 +194,8 @@ async fn lock(tx: &mut Tx, name: &str) -> Result<()> {
     tx.lock(&format!("organization/{}", name::fold(name))).await
 }
 
-/// Counts one more deployment, within `limit`.
-pub(crate) async fn add_deployment(tx: &mut Tx, id: OrganizationId, limit: i64) -> Result<()> {
-    let added = tx
-        .run(
-            sql!(
-                "UPDATE organization SET deployments = deployments + 1 ",
-                "WHERE id = $1 AND deployments < $2 AND deleted_at IS NULL"
-            ),
-            params![id, limit],
-        )
-        .await?;
-    if added == 1 {
-        Ok(())
-    } else {
-        Err(Error::Limit { limit, what: "deployments per organization" })
-    }
-}
-
-/// Changes the number of deployments.
+/// Changes the number of deployments. Quotas have their own count, but servers of the release before
+/// limit by this one.
 pub(crate) async fn add_to_count(tx: &mut Tx, id: OrganizationId, change: i64) -> Result<()> {
     let sql = sql!("UPDATE organization SET deployments = deployments + $2 WHERE id = $1");
     tx.run(sql, params![id, change]).await.map(drop)

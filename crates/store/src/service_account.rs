@@ -1,10 +1,11 @@
 //! Service accounts: credentials for an organization's programs. Secrets are stored as hashes.
 
+use model::organization::quota::{Limit, Subject as Counted};
 use model::{OrganizationId, Time};
 use serde::Serialize;
 
 use crate::db::{Row, params, sql};
-use crate::{Error, Read, Result, Scope, Tx, organization};
+use crate::{Error, Read, Result, Scope, Tx, organization, organization_quota};
 
 /// A service account.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -40,7 +41,10 @@ pub async fn create(
 ) -> Result<()> {
     // Two concurrent calls must not both take the last free place.
     tx.lock(&format!("service accounts/{}", new.organization_id)).await?;
-    let limit = limit.unwrap_or(i64::MAX);
+    let default = limit.map(Limit::count);
+    let kind = Counted::ServiceAccounts;
+    let limit = organization_quota::limit(tx, new.organization_id, kind, default).await?;
+    let limit = limit.amount().map_or(i64::MAX, |amount| amount.milli() / 1000);
     let made = tx
         .run(
             sql!(

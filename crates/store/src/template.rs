@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use data_encoding::BASE64;
 use model::event::Kind;
+use model::organization::quota::Subject as Counted;
 use model::template::{Template, files_fingerprint};
-use model::{OrganizationId, TemplateId};
+use model::{OrganizationId, Quantity, TemplateId};
 use serde_json::{Value, json};
 
 use crate::db::{Json, Row, Select, params, sql};
 use crate::subject::{self, Filter as _, Subject};
-use crate::{Error, Read, Result, Scope, Tx, event, organization};
+use crate::{Error, Read, Result, Scope, Tx, event, organization, organization_quota};
 
 pub use crate::subject::list;
 
@@ -112,6 +113,9 @@ pub async fn publish(tx: &mut Tx, new: &NewTemplate<'_>) -> Result<(Published, b
         tx.run(sql, params![id, path, BASE64.encode(content), size]).await?;
     }
     let made = from_row(row)?;
+    if let Some(owner) = new.organization_id {
+        organization_quota::charge(tx, owner, Counted::Templates, Quantity::whole(1));
+    }
     record_event(tx, &made, "published").await?;
     Ok((made, true))
 }
@@ -259,6 +263,9 @@ pub async fn delete(tx: &mut Tx, template: &Published) -> Result<()> {
             "template {} is used by environments: destroy them or change their version first",
             template.reference()
         )));
+    }
+    if let Some(owner) = template.organization_id {
+        organization_quota::release(tx, owner, Counted::Templates, Quantity::whole(1));
     }
     record_event(tx, template, "deleted").await
 }

@@ -4,13 +4,14 @@
 //! drop their cached users. The last use is written without an event.
 
 use model::event::Kind as SubjectKind;
+use model::organization::quota::Subject as Counted;
 use model::token::{Kind, MAX_PER_USER, Scope, Token, USE_INTERVAL};
 use model::user::{self as user_model, User};
 use model::{OrganizationId, Time, TokenId, UserId};
 use serde::Serialize;
 
 use crate::db::{Json, Row, params, readable, sql};
-use crate::{Error, Page, Read, Result, Tx, event, user};
+use crate::{Error, Page, Read, Result, Tx, event, organization_quota, user};
 
 /// Columns of a token `t` of the user `u`.
 macro_rules! columns {
@@ -48,6 +49,8 @@ pub async fn create(tx: &mut Tx, user: UserId, hash: &str, expires_at: Time) -> 
         params![hash, user, now, expires_at, id],
     )
     .await?;
+    let owner = user::get(tx, crate::Scope::All, user).await?.organization_id;
+    organization_quota::count(tx, owner, Counted::Tokens);
     Ok(())
 }
 
@@ -81,6 +84,7 @@ pub async fn create_named(tx: &mut Tx, new: &NewToken<'_>) -> Result<Token> {
     if created != 1 {
         return Err(Error::Limit { limit: MAX_PER_USER, what: "tokens per user" });
     }
+    organization_quota::count(tx, new.user.organization_id, Counted::Tokens);
     let found = find(tx, new.hash, now).await?;
     let (user, token) = found.ok_or_else(|| Error::not_found("user", new.user.id))?;
     record_event(tx, &user, &token, "token_created").await?;

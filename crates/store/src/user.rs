@@ -1,15 +1,16 @@
 //! Users. A deleted user keeps its row, so that the history can name it.
 
 use model::event::Kind;
+use model::organization::quota::Subject as Counted;
 use model::user::{self, Access, NewUser, Role, User};
-use model::{OrganizationId, UserId, name};
+use model::{OrganizationId, Quantity, UserId, name};
 
 use crate::db::{Select, params, sql};
 use crate::external_identity::NO_PASSWORD;
 use crate::subject::{self, Filter, Subject as _, by_id, row};
 use crate::{
-    Error, Page, Read, Result, Scope, Tx, event, invite, organization, password_reset, quota,
-    service_account, token,
+    Error, Page, Read, Result, Scope, Tx, event, invite, organization, organization_quota,
+    password_reset, quota, service_account, token,
 };
 
 by_id!(UserId: get(Read));
@@ -86,6 +87,7 @@ async fn insert(
         .await?;
     let user = User::from_row(made.ok_or(Error::AlreadyExists { field: "username" })?)?;
     organization::ensure_exists(tx, Some(organization)).await?;
+    organization_quota::charge(tx, organization, Counted::Members, Quantity::whole(1));
     record_event(tx, &user, "created").await?;
     Ok(user)
 }
@@ -239,6 +241,7 @@ pub async fn delete(tx: &mut Tx, scope: Scope, id: UserId) -> Result<()> {
         params![id, now],
     )
     .await?;
+    organization_quota::release(tx, user.organization_id, Counted::Members, Quantity::whole(1));
     invite::revoke_all_of(tx, id).await?;
     forget(tx, &user).await
 }
@@ -257,6 +260,7 @@ pub(crate) async fn delete_all_of(tx: &mut Tx, organization: OrganizationId) -> 
         )
         .await?;
     for row in rows {
+        organization_quota::release(tx, organization, Counted::Members, Quantity::whole(1));
         forget(tx, &User::from_row(row)?).await?;
     }
     // Users who were removed earlier are no longer barred from an organization that is gone.

@@ -6,7 +6,9 @@ use model::deployment::Deployment;
 use model::event::Actor;
 use model::{Place, Resources};
 use store::deployment::{eviction, placement};
-use store::{Db, Page, Scope, cluster, deployment, instance, organization, quota_usage};
+use store::{
+    Db, Page, Scope, cluster, deployment, instance, organization, organization_quota, quota_usage,
+};
 
 /// Checks that the ledgers match: used capacity is what was reserved manually and what deployments
 /// hold, and counters equal the number of rows. Panics if not.
@@ -47,6 +49,8 @@ pub async fn check_ledgers(db: &Db) {
         let is_own = |d: &&&Deployment| d.organization_id == owner.id && is_counted(d);
         let own = all.iter().filter(is_own);
         assert_eq!(owner.deployments, count(own), "{owner:?}");
+        let rows = organization_quota::counted(&mut tx, owner.id).await.expect("counts");
+        assert_eq!(organization_quota::stored(&mut tx, owner.id).await.expect("usage"), rows);
     }
     check_accounts(&mut tx, &page).await;
 }

@@ -7,6 +7,7 @@ use model::{ClusterId, DeploymentId, OrganizationId, Resources, Time, Xid};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::quota::{OrganizationQuota, QuotaExceeded};
 use crate::variant;
 
 /// The requesting organization. Responses name its own units and only count those of others.
@@ -37,6 +38,11 @@ pub struct DeploymentExplanation {
     pub reason_code: String,
     /// Replicas, ordered by number; at most 100.
     pub replicas: Vec<ReplicaExplanation>,
+    /// Limited quotas of the resource types that the deployment requests: they limit further
+    /// replicas.
+    #[serde(default)]
+    #[schema(required)]
+    pub quotas: Vec<OrganizationQuota>,
 }
 
 /// Placement explanation of a replica.
@@ -151,6 +157,10 @@ pub struct DryRun {
     pub at: Time,
     /// Replicas, ordered by number; at most 100.
     pub replicas: Vec<ReplicaDryRun>,
+    /// Quotas of the organization that the deployment would exceed: it would be refused.
+    #[serde(default)]
+    #[schema(required)]
+    pub exceeded_quotas: Vec<QuotaExceeded>,
 }
 
 /// Dry-run result for a replica.

@@ -18,9 +18,10 @@ use crate::caller::{Call, Caller};
 use crate::idempotency::IdempotencyKey;
 use crate::instance::{organization_holder, trial_holder};
 use crate::page::Query;
+use crate::platform::organization_quota::quotas;
 use crate::{App, Problem};
 
-/// Returns the caller's quotas and their usage.
+/// Returns the quotas of the caller and of the caller's organization, and their usage.
 #[utoipa::path(get, path = "/api/v1/quota", tag = "quota",
     responses((status = 200, body = Quotas, description = "Quotas for every kind"), Problem))]
 pub(crate) async fn quota_get(Call(app, caller): Call) -> Result<Answer<Quotas>, Problem> {
@@ -37,7 +38,9 @@ pub(crate) async fn quota_get(Call(app, caller): Call) -> Result<Answer<Quotas>,
             items.push(allowed);
         }
     }
-    Ok(Answer(Quotas { is_limited: entitled.is_limited, items }))
+    drop(read);
+    let organization = quotas(&app, organization).await?;
+    Ok(Answer(Quotas { is_limited: entitled.is_limited, items, organization }))
 }
 
 async fn used(read: &mut Read, allowed: &QuotaUsage) -> Result<i64, Problem> {

@@ -24,6 +24,8 @@ pub(crate) enum Rule {
     Amounts,
     /// Optional resource amounts.
     SomeAmounts,
+    /// Limits by kind; null is allowed.
+    Quotas,
     /// Container image: `registry/name:tag`.
     Image,
     Labels,
@@ -64,6 +66,11 @@ pub(crate) fn bad(rule: Rule) -> Vec<Value> {
         Rule::Whole(low, high) => whole(low, high),
         Rule::Amounts => [amounts(), vec![json!({})]].concat(),
         Rule::SomeAmounts => amounts(),
+        Rule::Quotas => {
+            let mut bad = [amounts(), vec![json!({})]].concat();
+            bad.retain(|quotas| quotas.get("cpu") != Some(&Value::Null));
+            bad
+        }
         Rule::Image => items(json!([5, [], "", "a b", "a\0b", long(513)])),
         Rule::Labels => labels(),
         Rule::Env => env(),

@@ -378,6 +378,7 @@ fn platform(on: &Fixtures) -> Vec<Entry> {
         "GET /api/v1/resources",
         "GET /api/v1/resources/{id}",
         "GET /api/v1/executors",
+        "GET /api/v1/organizations/{id}/quotas",
         "GET /api/v1/quota",
         "GET /api/v1/admin/quota",
         "DELETE /api/v1/admin/quota/{id}",

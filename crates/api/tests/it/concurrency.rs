@@ -41,7 +41,7 @@ on_both_engines! {
             async move { ann.post("/api/v1/deployments", json!({"resources": {"cpu": 1}})).await }
         }).await;
         assert_eq!(statuses(&answers), BTreeMap::from([(201, 37), (409, MANY - 37)]));
-        assert_detail(&answers, "limit of 37 deployments per organization");
+        assert_detail(&answers, "uses 37 of 37 deployments");
         zoe.post("/api/v1/deployments", json!({"resources": {"cpu": 1}})).await.expect(201);
         assert_consistent(&paddock).await;
     }

@@ -43,6 +43,7 @@ mod limits;
 mod login;
 mod matrix;
 mod organization;
+mod organization_quota;
 mod paging;
 mod password;
 mod placement;

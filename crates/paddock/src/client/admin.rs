@@ -15,8 +15,8 @@ use super::print::Printer;
 /// `paddock admin …`.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
-    /// Manage quota grants
-    #[command(subcommand, after_help = "Example:\n  paddock admin quota list")]
+    /// Manage quotas of organizations, and quota grants of service kinds
+    #[command(subcommand, after_help = "Example:\n  paddock admin quota show acme")]
     Quota(quota::Command),
     /// Manage instances of all organizations
     #[command(subcommand, after_help = "Example:\n  paddock admin instance list")]

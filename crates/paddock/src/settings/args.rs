@@ -63,8 +63,11 @@ settings! {
     accept_lost_keys: "PADDOCK_ACCEPT_LOST_KEYS", "BOOL";
     /// Offer this machine as a cluster [default: true]
     local_agent: "PADDOCK_LOCAL_AGENT", "BOOL";
-    /// Maximum deployments per organization [default: 1000]
+    /// Maximum deployments per organization; the default quota of deployments [default: 1000]
     max_deployments_per_organization: "PADDOCK_MAX_DEPLOYMENTS_PER_ORGANIZATION", "N";
+    /// Quotas of organizations that have none of their own, such as `cpu=8,ram=16Gi,clusters=10`;
+    /// `none` disables one [default: no quotas of resource types, high ones of objects]
+    default_quota: "PADDOCK_DEFAULT_QUOTA", "KIND=LIMIT,…";
     /// Maximum deployments per cluster [default: 10000]
     max_deployments_per_cluster: "PADDOCK_MAX_DEPLOYMENTS_PER_CLUSTER", "N";
     /// Maximum replicas an organization may preempt per hour [default: 1000]

@@ -9,7 +9,7 @@ use super::process::Setup;
 const HIDDEN: &str = "hidden-word";
 
 /// Settings with invalid values.
-const BAD: [(&str, &str); 40] = [
+const BAD: [(&str, &str); 42] = [
     ("listen", "nowhere"),
     ("listen", "127.0.0.1:99999"),
     ("listen", "192.0.2.1:8001"),
@@ -31,6 +31,8 @@ const BAD: [(&str, &str); 40] = [
     ("accept-lost-keys", "maybe"),
     ("max-deployments-per-organization", "-1"),
     ("max-deployments-per-cluster", "many"),
+    ("default-quota", "cpu=much"),
+    ("default-quota", "deployments=1.5"),
     ("password-min-length", "0"),
     ("token-life-secs", "1.5"),
     ("token-life-secs", "999999999999999999999"),

@@ -34,7 +34,7 @@ on_both_engines! {
             for one in creating {
                 match one.await.unwrap() {
                     Ok(()) => made += 1,
-                    Err(error) => assert!(matches!(error, Error::Limit { .. }), "{error}"),
+                    Err(error) => assert!(matches!(error, Error::Limit { .. } | Error::QuotaExceeded(_)), "{error}"),
                 }
             }
             assert_eq!(made, expected);

@@ -12,6 +12,7 @@ mod limit;
 mod list;
 mod migration;
 mod organization;
+mod organization_quota;
 mod pool;
 mod scope;
 mod search;

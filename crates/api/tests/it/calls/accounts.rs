@@ -23,6 +23,11 @@ pub(super) fn entries(on: &Fixtures) -> Vec<Entry> {
         ),
         ("PATCH /api/v1/organizations/{id}", json!({"name": "new"}), vec![("name", Name(100))]),
         (
+            "PATCH /api/v1/admin/organizations/{id}/quotas",
+            json!({"quotas": {"cpu": 100_000}}),
+            vec![("quotas", Quotas)],
+        ),
+        (
             "PATCH /api/v1/users/{id}",
             json!({"display_name": "New"}),
             vec![
