@@ -18,6 +18,16 @@ pub enum Firewall {
     Iptables,
 }
 
+/// Whether containers run in user namespaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Userns {
+    /// If the kernel permits it.
+    #[default]
+    Auto,
+    /// No: root of a container is root of the host, without most privileges.
+    Off,
+}
+
 /// Configuration of the runtime.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -55,6 +65,11 @@ pub struct Options {
     pub disk_bytes: u64,
     /// Maximum number of processes and threads of a container.
     pub max_pids: i64,
+    /// Whether containers run in user namespaces, each owner's with ids of its own.
+    pub userns: Userns,
+    /// Whether to shift the ids of layers by idmapped mounts, if the kernel has them. Otherwise
+    /// each start chowns all files of the image.
+    pub idmapped_mounts: bool,
     /// Program that isolates containers. Without a working one, no container starts.
     pub firewall: Firewall,
     /// Whether containers may open connections to public addresses and to the host's DNS servers.
@@ -85,6 +100,8 @@ impl Options {
             log_files: 4,
             disk_bytes: 1 << 30,
             max_pids: 1024,
+            userns: Userns::Auto,
+            idmapped_mounts: true,
             firewall: Firewall::Auto,
             egress: true,
             egress_allow: Vec::new(),

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::container::Container;
 use super::image::Image;
 use super::shim::Disk;
+use super::userns::UserNs;
 
 /// Instructions to a shim: written by the server before the shim starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +37,9 @@ pub(crate) struct Plan {
     /// Writable layer; none: a plain directory, as in plans of older versions.
     #[serde(default)]
     pub(crate) disk: Option<Disk>,
+    /// User namespace; none: the host's, as in plans of older versions.
+    #[serde(default)]
+    pub(crate) user_ns: Option<UserNs>,
     /// Boot id: process ids of another boot are meaningless.
     pub(crate) boot: String,
 }

@@ -11,6 +11,7 @@ use super::plan::{Bundle, Link, Phase, Plan, State, boot_id};
 use super::running::is_alive;
 use super::shim::Disk;
 use super::usage::InUse;
+use super::userns::UserNs;
 use super::{Container, Embedded, Error, named_lock};
 
 /// How long a pulled image counts as current.
@@ -110,8 +111,9 @@ impl Embedded {
         image: Image,
     ) -> Result<Vec<String>, Error> {
         let failed = |error| Error::io("Preparing the container failed", error);
+        let user_ns = self.user_ns(container).await?;
         let link = self.network.lock().await.allocate().await?;
-        let plan = self.plan(container, image, link);
+        let plan = Plan { user_ns, ..self.plan(container, image, link) };
         // No await until the plan is written: cleanup finds the link through the plan.
         std::fs::create_dir_all(bundle.path()).map_err(failed)?;
         write_json(&bundle.plan(), &plan).map_err(failed)?;
@@ -135,9 +137,25 @@ impl Embedded {
             log_files: options.log_files.max(1),
             max_pids: options.max_pids,
             disk: Some(self.disk(container)),
+            user_ns: None,
             boot: boot_id(),
             container: container.clone(),
         }
+    }
+
+    /// The user namespace of a container: with the id range of its owner.
+    async fn user_ns(&self, container: &Container) -> Result<Option<UserNs>, Error> {
+        let Some(layers) = self.layer_ids else { return Ok(None) };
+        let owner = container.owner.as_deref().unwrap_or_default();
+        let in_use = || {
+            let is_removed = super::remove::trash(&self.dirs).is_empty();
+            let plans = super::plans(&self.dirs).into_iter();
+            is_removed.then(|| plans.filter_map(|plan| Some(plan.user_ns?.first_id)).collect())
+        };
+        let first_id = self.ids.lock().await.range(owner, in_use);
+        let first_id =
+            first_id.map_err(|error| Error::io("Allocating user ids of the owner failed", error))?;
+        Ok(Some(UserNs { first_id, layers }))
     }
 
     /// The writable layer of a container.

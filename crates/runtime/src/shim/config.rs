@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -14,7 +16,9 @@ use crate::container::Container;
 use crate::dirs::write_json;
 use crate::network::names;
 use crate::plan::{Bundle, Plan};
+use crate::ids::RANGE;
 use crate::unpack::root::{Root, clean};
+use crate::userns;
 
 /// Period of the CPU quota.
 const CPU_PERIOD_US: i64 = 100_000;
@@ -53,21 +57,33 @@ const MASKED: &[&str] = &[
 const READ_ONLY: &[&str] =
     &["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
 
-/// Writes `config.json` and returns the program that the container will run.
-pub(super) fn write(bundle: &Bundle, plan: &Plan) -> Result<Program, Error> {
+/// Writes `config.json`. Returns the program that the container will run, and the ids on the host of
+/// the user and group that run it.
+pub(super) fn write(
+    bundle: &Bundle,
+    plan: &Plan,
+    user_namespace: Option<&OwnedFd>,
+) -> Result<(Program, (u32, u32)), Error> {
     let root = Root::open(&bundle.at("root")).map_err(not_written)?;
     let config = &plan.image.config;
     let cwd = clean(Path::new(config.working_dir.as_deref().unwrap_or("/")))
         .map_err(|error| Error::BadImageConfig(error.to_string()))?;
     let cwd = Path::new("/").join(cwd);
-    root.directory(cwd.strip_prefix("/").unwrap_or(&cwd)).map_err(not_written)?;
+    let first_id = plan.user_ns.map(|user| user.first_id);
+    root.directory_of(cwd.strip_prefix("/").unwrap_or(&cwd), first_id).map_err(not_written)?;
     let env = environment(plan);
     let args = args(plan)?;
     let path = env.get("PATH").map_or(lookup::PATH, String::as_str);
     let file = lookup::program(&root, &args[0], path, &cwd)?;
     let user = lookup::user(&root, config.user.as_deref().unwrap_or(""))?;
+    let owner = host_ids(&user, first_id)?;
     // The network namespace is the shim's, so that it survives restarts of the container.
     let namespaces = ["pid", "ipc", "uts", "mount", "cgroup"].map(|kind| json!({"type": kind}));
+    let mut namespaces = namespaces.to_vec();
+    if let Some(user) = user_namespace {
+        // An existing one: for one of its own, the library would require systemd on cgroup version 2.
+        namespaces.push(json!({"type": "user", "path": userns::path_of(user)}));
+    }
     let document = json!({
         "ociVersion": "1.0.2",
         "hostname": plan.container.name,
@@ -92,7 +108,19 @@ pub(super) fn write(bundle: &Bundle, plan: &Plan) -> Result<Program, Error> {
         },
     });
     write_json(&bundle.at("config.json"), &document).map_err(not_written)?;
-    Ok(Program { file, args })
+    Ok((Program { file, args }, owner))
+}
+
+/// The ids on the host of a user and group of the container.
+fn host_ids(user: &lookup::User, first_id: Option<u32>) -> Result<(u32, u32), Error> {
+    let Some(first_id) = first_id else { return Ok((user.uid, user.gid)) };
+    let ids = [user.uid, user.gid].into_iter().chain(user.groups.iter().copied());
+    match ids.into_iter().find(|id| *id >= RANGE) {
+        None => Ok((first_id + user.uid, first_id + user.gid)),
+        Some(id) => Err(Error::BadImageConfig(format!(
+            "User or group {id} of the image is above 65535, the highest id of a container."
+        ))),
+    }
 }
 
 fn not_written(error: std::io::Error) -> Error {
@@ -177,7 +205,13 @@ fn mounts(bundle: &Bundle, plan: &Plan) -> Result<Vec<Value>, Error> {
     ];
     for (name, text) in names::files(&plan.container.name, &plan.link) {
         let file: PathBuf = bundle.at(name);
-        fs::write(&file, text).map_err(not_written)?;
+        fs::write(&file, text)
+            .and_then(|()| fs::set_permissions(&file, fs::Permissions::from_mode(0o644)))
+            .and_then(|()| {
+                let owner = plan.user_ns.map(|user| user.first_id);
+                chown(&file, owner, owner)
+            })
+            .map_err(not_written)?;
         mounts.push(json!({
             "destination": format!("/etc/{name}"),
             "type": "bind",

@@ -16,6 +16,7 @@ mod packing;
 mod registry;
 mod running;
 mod survival;
+mod userns;
 
 /// The program that is started as helper process.
 const HELPER: &str = env!("CARGO_BIN_EXE_runtime-helper");
