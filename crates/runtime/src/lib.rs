@@ -68,6 +68,8 @@ pub use running::ContainerStatus;
 pub struct Embedded {
     options: Options,
     dirs: Dirs,
+    /// Limits of all containers together.
+    parent_limits: cgroup::parent::ParentLimits,
     /// How writable layers are limited.
     disk_kind: shim::DiskKind,
     /// How containers see layers in their user namespace; none: they have no user namespace.
@@ -117,6 +119,7 @@ impl Embedded {
         let network = network::Network::open(&options, firewall, links);
         let embedded = Embedded {
             dirs,
+            parent_limits: cgroup::parent::ParentLimits::new(&options),
             disk_kind: capabilities.disk,
             layer_ids,
             userns_warning,
@@ -156,6 +159,13 @@ impl Embedded {
             }
         }
         drop(self.purge(remove::trash(&self.dirs)));
+        // Containers of an older version, or of other settings.
+        let parent = format!("/paddock-{}", self.options.instance);
+        if cgroup::exists(&parent)
+            && let Err(error) = self.parent_limits.apply(&parent)
+        {
+            tracing::error!(%error, "limiting all containers together failed");
+        }
         if !plans.is_empty()
             && let Err(error) = self.network.lock().await.ensure_bridge().await
         {

@@ -63,6 +63,16 @@ pub struct Options {
     pub log_files: u32,
     /// Disk limit of containers without one of their own: the size of their writable layer.
     pub disk_bytes: u64,
+    /// CPU limit of containers without one of their own, in thousandths.
+    pub default_cpu_milli: i64,
+    /// Memory limit of containers without one of their own.
+    pub default_ram_bytes: i64,
+    /// CPU limit of all containers together, in thousandths. At most 95 % of the host's CPUs, which
+    /// is the default.
+    pub max_cpu_milli: Option<i64>,
+    /// Memory limit of all containers together. At most 15/16 of the host's memory, which is the
+    /// default.
+    pub max_ram_bytes: Option<i64>,
     /// Maximum number of processes and threads of a container.
     pub max_pids: i64,
     /// Whether containers run in user namespaces, each owner's with ids of its own.
@@ -99,6 +109,10 @@ impl Options {
             max_log_bytes: 10 << 20,
             log_files: 4,
             disk_bytes: 1 << 30,
+            default_cpu_milli: 100,
+            default_ram_bytes: 64 << 20,
+            max_cpu_milli: None,
+            max_ram_bytes: None,
             max_pids: 1024,
             userns: Userns::Auto,
             idmapped_mounts: true,

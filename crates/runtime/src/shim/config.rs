@@ -12,16 +12,13 @@ use super::init::Program;
 use super::lookup;
 use crate::Error;
 use crate::cgroup;
-use crate::container::Container;
+use crate::cgroup::parent::CPU_PERIOD_US;
 use crate::dirs::write_json;
 use crate::network::names;
 use crate::plan::{Bundle, Plan};
 use crate::ids::RANGE;
 use crate::unpack::root::{Root, clean};
 use crate::userns;
-
-/// Period of the CPU quota.
-const CPU_PERIOD_US: i64 = 100_000;
 
 /// Capabilities of root in a container. Fewer than the usual defaults: no devices, no `NET_RAW`
 /// (spoofing through raw sockets), no auditing.
@@ -101,7 +98,7 @@ pub(super) fn write(
         "linux": {
             "cgroupsPath": plan.cgroup,
             "namespaces": namespaces,
-            "resources": resources(&plan.container, plan.max_pids),
+            "resources": resources(plan),
             "maskedPaths": MASKED,
             "readonlyPaths": READ_ONLY,
             "rootfsPropagation": "private",
@@ -169,20 +166,22 @@ fn capabilities(uid: u32) -> Value {
     })
 }
 
-fn resources(container: &Container, max_pids: i64) -> Value {
+fn resources(plan: &Plan) -> Value {
     let mut resources = json!({
-        "pids": {"limit": max_pids},
+        "pids": {"limit": plan.max_pids},
         "devices": [{"allow": false, "access": "rwm"}],
     });
-    if let Some(bytes) = container.ram_bytes() {
+    if let Some(bytes) = plan.ram_bytes() {
         resources["memory"] = json!({"limit": bytes});
         if cgroup::limits_swap() {
             // The limit of memory and swap together: no swap is left.
             resources["memory"]["swap"] = json!(bytes);
         }
     }
-    if let Some(milli) = container.cpu_milli() {
+    if let Some(milli) = plan.cpu_milli() {
         let quota = (milli.saturating_mul(CPU_PERIOD_US) / 1000).max(1000);
+        // Version 1 rejects a higher quota than the parent's.
+        let quota = plan.parent.map_or(quota, |parent| quota.min(parent.cpu_quota()));
         let shares = (milli.saturating_mul(1024) / 1000).clamp(2, 262_144);
         resources["cpu"] = json!({"quota": quota, "period": CPU_PERIOD_US, "shares": shares});
     }

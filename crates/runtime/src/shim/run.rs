@@ -41,6 +41,9 @@ impl Run {
         count: u32,
     ) -> Result<Self, Error> {
         let (program, owner) = config::write(bundle, plan, user_namespace)?;
+        if let Some(parent) = plan.parent {
+            parent.create_below(&plan.cgroup).map_err(not_limited)?;
+        }
         let (out, stdout) = pipe(owner)?;
         let (err, stderr) = pipe(owner)?;
         let stdin = File::open("/dev/null").map_err(not_started)?;
@@ -152,6 +155,10 @@ fn not_started(cause: impl Into<std::io::Error>) -> Error {
     Error::io("Creating the container failed", cause)
 }
 
+fn not_limited(cause: std::io::Error) -> Error {
+    Error::io("Limiting the containers of this machine failed", cause)
+}
+
 /// An error with its sources.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
@@ -174,6 +181,6 @@ fn describe_exit(status: WaitStatus, oom_kills: u64, plan: &Plan) -> End {
         (None, None) => -1,
     };
     let is_oom = oom_kills > 0;
-    let reason = message::exited(code, is_oom, plan.container.ram_bytes());
+    let reason = message::exited(code, is_oom, plan.ram_bytes());
     End { code: Some(code), reason, is_oom }
 }
