@@ -7,6 +7,7 @@ mod fairness;
 mod forwarder;
 mod hostile;
 mod hostile_registry;
+mod hostile_tenants;
 mod isolation;
 mod lab;
 mod limits;
