@@ -16,7 +16,7 @@ use super::{Container, Embedded, Error, named_lock};
 
 /// How long a pulled image counts as current.
 const IMAGE_TTL: Duration = Duration::from_secs(10);
-/// Number of attempts to use an image that garbage collection removes meanwhile.
+/// Number of attempts to use an image that disappears meanwhile.
 const IMAGE_ATTEMPTS: usize = 3;
 /// Timeout of a shim's start.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
@@ -45,6 +45,12 @@ impl Embedded {
 
     /// The image of a container, with its layers registered as used.
     async fn used_image(&self, container: &Container) -> Result<(Image, InUse), Error> {
+        // Under the lock: a garbage collection in progress does not know of it, later ones retain the
+        // image's metadata, and thereby its layers, from before its pull until they are registered.
+        let _lease = {
+            let _layers = self.layers.read().await;
+            self.usage.pull(&container.image)
+        };
         for _ in 0..IMAGE_ATTEMPTS {
             let image = if is_local(&container.image) {
                 self.local_image(container).await?
@@ -53,7 +59,7 @@ impl Embedded {
             };
             let _layers = self.layers.read().await;
             let in_use = self.usage.start(container, &image);
-            // Garbage collection may have been faster.
+            // Another program may have removed it.
             if self.is_stored(&image) {
                 return Ok((image, in_use));
             }
@@ -69,6 +75,8 @@ impl Embedded {
         let mut slot = slot.lock().await;
         if let Some((at, image)) = &*slot
             && at.elapsed() < IMAGE_TTL
+            // Without metadata, garbage collection would not retain its layers.
+            && self.dirs.image(name).exists()
             && self.is_stored(image)
         {
             return Ok(image.clone());
@@ -156,8 +164,8 @@ impl Embedded {
             is_removed.then(|| plans.filter_map(|plan| Some(plan.user_ns?.first_id)).collect())
         };
         let first_id = self.ids.lock().await.range(owner, in_use);
-        let first_id =
-            first_id.map_err(|error| Error::io("Allocating user ids of the owner failed", error))?;
+        let first_id = first_id
+            .map_err(|error| Error::io("Allocating user ids of the owner failed", error))?;
         Ok(Some(UserNs { first_id, layers }))
     }
 

@@ -196,11 +196,7 @@ pub(crate) fn chown_tree(root: &Path, first_id: u32) -> io::Result<()> {
     Ok(())
 }
 
-fn chown_at(
-    parent: BorrowedFd<'_>,
-    name: &std::ffi::CStr,
-    first_id: u32,
-) -> io::Result<FileType> {
+fn chown_at(parent: BorrowedFd<'_>, name: &std::ffi::CStr, first_id: u32) -> io::Result<FileType> {
     let found = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
     let kind = FileType::from_raw_mode(found.st_mode);
     let shift = |id: u32| if id < RANGE { first_id + id } else { first_id + OVERFLOW };

@@ -140,9 +140,7 @@ fn last(container: &ContainerStatus) -> Reason {
     match (container.last_code, &container.last_reason) {
         _ if container.is_lost => shim_killed(),
         (None, Some(message)) => Reason::StartFailed { message: message.clone() },
-        (code, _) => {
-            reason::exited(code, container.is_oom, container.ram_bytes)
-        }
+        (code, _) => reason::exited(code, container.is_oom, container.ram_bytes),
     }
 }
 

@@ -42,11 +42,7 @@ impl ParentLimits {
     /// What containers may use of a host: 95 % of its CPUs, 15/16 of its memory, half of its processes.
     fn of_host(cpus: i64, ram_bytes: i64, pids: i64) -> Self {
         let reserve = (ram_bytes / 16).max(MIN_RESERVE).min(ram_bytes / 4);
-        Self {
-            cpu_milli: cpus.saturating_mul(950),
-            ram_bytes: ram_bytes - reserve,
-            pids: pids / 2,
-        }
+        Self { cpu_milli: cpus.saturating_mul(950), ram_bytes: ram_bytes - reserve, pids: pids / 2 }
     }
 
     /// The CPU quota in microseconds per period.
@@ -121,7 +117,11 @@ fn set(file: &Path, value: &str) -> io::Result<()> {
         && found.trim().parse::<u64>().is_ok_and(|limit| limit < 1 << 62);
     write_existing(file, value).or_else(|error| {
         let file = file.display();
-        if is_limited { Ok(()) } else { Err(io::Error::new(error.kind(), format!("{file}: {error}"))) }
+        if is_limited {
+            Ok(())
+        } else {
+            Err(io::Error::new(error.kind(), format!("{file}: {error}")))
+        }
     })
 }
 

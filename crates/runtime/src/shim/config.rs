@@ -14,9 +14,9 @@ use crate::Error;
 use crate::cgroup;
 use crate::cgroup::parent::CPU_PERIOD_US;
 use crate::dirs::write_json;
+use crate::ids::RANGE;
 use crate::network::names;
 use crate::plan::{Bundle, Plan};
-use crate::ids::RANGE;
 use crate::unpack::root::{Root, clean};
 use crate::userns;
 

@@ -110,8 +110,9 @@ fn attacks(lab: &Lab) -> Vec<Container> {
     let deep = format!("{DEEP_TREE}; sleep 1000");
     let attacks =
         [("bomb", FORK_BOMB), ("hog", hog), ("fill", fill), ("flood", "exec yes"), ("deep", &deep)];
-    let attack = |(name, script): (&str, &str)| {
-        Container { restart: Restart::Always, ..of("evil", lab.shell(name, script)) }
+    let attack = |(name, script): (&str, &str)| Container {
+        restart: Restart::Always,
+        ..of("evil", lab.shell(name, script))
     };
     attacks.map(attack).into()
 }
@@ -171,7 +172,8 @@ fn service_of_one_organization_answers_while_another_attacks() {
         }
         // 4 GiB of zeros in a few bytes.
         let sparse = Layer::new().sparse("huge", 4 << 30).tar();
-        let sparse = Image::new(vec![packing::busybox().tar(), sparse], json!({"Cmd": ["/bin/sh"]}));
+        let sparse =
+            Image::new(vec![packing::busybox().tar(), sparse], json!({"Cmd": ["/bin/sh"]}));
         let sparse = container("sparse", &lab.registry.put("sparse", &sparse));
         let refused = lab.runtime().start(&of("evil", sparse)).await;
         assert!(matches!(refused, Err(Error::ImageTooLarge(_))), "{refused:?}");
