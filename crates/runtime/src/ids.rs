@@ -32,7 +32,8 @@ pub(crate) struct Ids {
 impl Ids {
     /// Reads the stored ranges. Those of existing containers are added: the file may be lost.
     pub(crate) fn open(path: PathBuf, used: impl IntoIterator<Item = (String, u32)>) -> Self {
-        let mut ids = Self { path: path.clone(), ..read_json(&path).unwrap_or_default() };
+        let stored: Self = read_json(&path).unwrap_or_default();
+        let mut ids = Self { path, ..stored };
         for (owner, first) in used {
             ids.owners.entry(owner).or_insert(first);
         }

@@ -152,7 +152,7 @@ fn delegate(hierarchy: &Hierarchy, path: &str) {
 /// Memory of the host in bytes.
 fn total_memory() -> i64 {
     let info = rustix::system::sysinfo();
-    let bytes = u64::from(info.totalram).saturating_mul(u64::from(info.mem_unit));
+    let bytes = info.totalram.saturating_mul(u64::from(info.mem_unit));
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
