@@ -56,6 +56,8 @@ pub struct Settings {
     pub heartbeat_timeouts: HeartbeatTimeouts,
     /// Container runtime reported by `self/info`.
     pub runtime: String,
+    /// Why containers are less isolated than they could be, if so; reported by `self/liveliness`.
+    pub runtime_warning: Option<String>,
     /// Verifier of OIDC tokens, if they are accepted.
     pub oidc: Oidc,
     /// SSO provider for clients of instances, if any.
@@ -131,6 +133,7 @@ impl Default for Settings {
             request_timeout: Duration::from_secs(30),
             heartbeat_timeouts: HeartbeatTimeouts::default(),
             runtime: "none".into(),
+            runtime_warning: None,
             oidc: Oidc::default(),
             sso_endpoints: None,
             metrics: MetricsBackend::default(),

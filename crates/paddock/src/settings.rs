@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use ::runtime::Registries;
+use ::runtime::{Registries, Userns};
 use agent::RuntimeChoice;
 use anyhow::{Context, bail};
 use engine::placement;
@@ -210,6 +210,12 @@ impl Args {
             max_image_bytes: self.max_image_size()?,
             egress: boolean("--egress", self.egress.as_deref(), true)?,
             egress_allow: list("--egress-allow", self.egress_allow.as_deref())?,
+            userns: match self.userns.as_deref() {
+                None | Some("auto") => Userns::Auto,
+                Some("off") => Userns::Off,
+                Some(other) => bail!("--userns: must be auto or off, not {other:?}"),
+            },
+            capacity: crate::server::machine::capacity(data_dir),
         })
     }
 
@@ -367,6 +373,7 @@ mod tests {
             (Args { max_image_size: Some("big".into()), ..Args::default() }, "--max-image-size"),
             (Args { egress: Some("some".into()), ..Args::default() }, "--egress"),
             (Args { egress_allow: Some("here".into()), ..Args::default() }, "--egress-allow"),
+            (Args { userns: Some("on".into()), ..Args::default() }, "--userns"),
             (
                 Args { registry_repositories: Some("a/*/b".into()), ..Args::default() },
                 "--registry-repositories",

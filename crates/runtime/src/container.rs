@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 
-/// Minimum memory with which pid 1 of a container can start.
-const MIN_RAM: i64 = 6 << 20;
+/// Minimum memory limit.
+const MIN_RAM: i64 = 4 << 20;
 /// Minimum size of a writable layer.
 const MIN_DISK: i64 = 4 << 20;
 
@@ -100,12 +100,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ram_below_6_mib_is_rejected() {
-        let error = check_ram(Some(5 << 20)).unwrap_err();
+    fn ram_below_4_mib_is_rejected() {
+        let error = check_ram(Some(3 << 20)).unwrap_err();
         assert!(
-            error.to_string().starts_with("Memory limit of 5 MiB is below the minimum"),
+            error.to_string().starts_with("Memory limit of 3 MiB is below the minimum"),
             "{error}"
         );
-        assert_eq!((check_ram(Some(6 << 20)), check_ram(None)), (Ok(()), Ok(())));
+        assert_eq!((check_ram(Some(4 << 20)), check_ram(None)), (Ok(()), Ok(())));
     }
 }

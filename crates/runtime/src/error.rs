@@ -29,7 +29,7 @@ pub enum Error {
     },
     /// Memory limit is too low to start a container. Raise it.
     #[error(
-        "Memory limit of {} is below the minimum of 6 MiB. `ram` is in bytes: write 512Mi or 4Gi.",
+        "Memory limit of {} is below the minimum of 4 MiB. `ram` is in bytes: write 512Mi or 4Gi.",
         message::bytes(*bytes)
     )]
     TooLittleRam {

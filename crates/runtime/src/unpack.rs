@@ -96,7 +96,7 @@ fn build(
     // kernel creates the whiteouts.
     let lower: Vec<_> = below.iter().map(|chain| dirs.layer(chain)).collect();
     let merged = work.join("merged");
-    overlay::mount(&lower, &upper, &work.join("work"), &merged)
+    overlay::mount(&lower, &upper, &work.join("work"), &merged, overlay::COPY_WHOLE)
         .map_err(|error| not_stored(&error))?;
     let filled = open(blob).and_then(|blob| fill(&merged, blob, diff_id, budget));
     let unmounted = overlay::unmount(&merged).map_err(|error| not_stored(&error));

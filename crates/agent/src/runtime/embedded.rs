@@ -64,6 +64,10 @@ impl Runtime for Embedded {
         Some(self)
     }
 
+    fn warning(&self) -> Option<String> {
+        self.warning().map(str::to_owned)
+    }
+
     fn gc_forever(&self, every: Duration, unused_for: Duration) -> BoxFuture<'_, ()> {
         Box::pin(self.gc_forever(every, unused_for))
     }
@@ -136,10 +140,7 @@ fn last(container: &ContainerStatus) -> Reason {
     match (container.last_code, &container.last_reason) {
         _ if container.is_lost => shim_killed(),
         (None, Some(message)) => Reason::StartFailed { message: message.clone() },
-        (code, _) => {
-            let ram_bytes = container.container.ram.map(|ram| ram.milli() / 1000);
-            reason::exited(code, container.is_oom, ram_bytes)
-        }
+        (code, _) => reason::exited(code, container.is_oom, container.ram_bytes),
     }
 }
 
@@ -160,8 +161,9 @@ fn container(
         command: spec.command.clone(),
         env: spec.env.clone(),
         ports: spec.ports.clone(),
-        cpu: limits::cpu(&spec.resources),
-        ram: limits::ram(&spec.resources),
+        // The runtime has the same defaults. Containers of older versions, which had none, are adopted.
+        cpu: limits::requested_cpu(&spec.resources),
+        ram: limits::requested_ram(&spec.resources),
         disk: limits::disk(&spec.resources),
         restart: spec.restart,
     })

@@ -55,6 +55,9 @@ settings! {
     egress: "PADDOCK_EGRESS", "BOOL";
     /// Private networks that containers of the embedded runtime may reach
     egress_allow: "PADDOCK_EGRESS_ALLOW", "CIDR,…";
+    /// User namespaces of containers of the embedded runtime: `auto` or `off` (root of a container is
+    /// root of this machine) [default: auto]
+    userns: "PADDOCK_USERNS", "MODE";
     /// Password of the user `admin`; prefer the environment variable [default: generated at first
     /// start]
     admin_password: "PADDOCK_ADMIN_PASSWORD", "TEXT";

@@ -29,6 +29,10 @@ pub(crate) struct ContainerArgs {
     /// Private networks that containers of the embedded runtime may reach
     #[arg(long, env = "PADDOCK_EGRESS_ALLOW", value_name = "CIDR,…")]
     egress_allow: Option<String>,
+    /// User namespaces of containers of the embedded runtime: `auto` or `off` (root of a container is
+    /// root of this machine) [default: auto]
+    #[arg(long, env = "PADDOCK_USERNS", value_name = "MODE")]
+    userns: Option<String>,
 }
 
 impl From<ContainerArgs> for Args {
@@ -41,6 +45,7 @@ impl From<ContainerArgs> for Args {
             max_image_size: args.max_image_size,
             egress: args.egress,
             egress_allow: args.egress_allow,
+            userns: args.userns,
             ..Self::default()
         }
     }

@@ -36,6 +36,7 @@ impl Lab {
         let mut options = Options::new(dir.path().join("rt"), instance);
         options.program = PathBuf::from(crate::HELPER);
         options.egress = false;
+        (options.default_cpu_milli, options.default_ram_bytes) = (2000, 512 << 20);
         options.stop_grace = Duration::from_secs(3);
         options.restart_backoff = Duration::from_millis(100);
         change(&mut options);

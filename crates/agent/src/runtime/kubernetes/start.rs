@@ -66,7 +66,7 @@ impl Kubernetes {
         record: &ObjectRef,
     ) -> Result<Run, Error> {
         let image = spec.image.as_deref().ok_or(Error::NoImage)?;
-        let ram_bytes = limits::ram(&spec.resources).map(|ram| ram.milli() / 1000);
+        let ram_bytes = Some(limits::ram(&spec.resources).milli() / 1000);
         runtime::check_ram(ram_bytes).map_err(|error| not_started(error, image))?;
         body::check_env(&spec.env)?;
         let node = self.node(node);
