@@ -12,6 +12,7 @@ use engine::rules::RulesReader;
 use engine::search_index::SearchIndex;
 use model::Time;
 use model::cluster::{HeartbeatTimeouts, Provider};
+use model::deployment::DEFAULT_MAX_PRIORITY;
 use model::template::Executor;
 use port::{Encryption, Monitored};
 use store::Db;
@@ -116,7 +117,11 @@ pub enum SignUp {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            limits: Limits { per_organization: 1000, per_cluster: 10_000 },
+            limits: Limits {
+                per_organization: 1000,
+                per_cluster: 10_000,
+                max_priority: DEFAULT_MAX_PRIORITY,
+            },
             password_min: 1,
             token_life: Duration::from_hours(24),
             request_timeout: Duration::from_secs(30),

@@ -20,6 +20,7 @@ use anyhow::{Context, bail};
 use engine::placement;
 use model::Quantity;
 use model::cluster::HeartbeatTimeouts;
+use model::deployment::{DEFAULT_MAX_PRIORITY, MAX_PRIORITY};
 use store::Durability;
 use store::deployment::Limits;
 
@@ -39,6 +40,8 @@ pub(crate) struct Settings {
     /// Whether to start although keys of stored secrets are lost.
     pub(crate) accept_lost_keys: bool,
     pub(crate) local_agent: bool,
+    /// What containers may request in total, in thousandths of this machine's capacity.
+    pub(crate) overcommit_permille: i64,
     pub(crate) limits: Limits,
     pub(crate) placement: placement::Settings,
     pub(crate) heartbeat_timeouts: HeartbeatTimeouts,
@@ -99,6 +102,7 @@ impl Args {
                 self.accept_lost_keys.as_deref(),
                 false,
             )?,
+            overcommit_permille: self.overcommit_permille()?,
             limits: self.limits()?,
             placement: self.placement()?,
             heartbeat_timeouts: self.heartbeat_timeouts()?,
@@ -108,6 +112,14 @@ impl Args {
             log_format: log_format(self.log_format.as_deref())?,
             log: self.log.unwrap_or_else(|| "info".into()),
             admin_password: self.admin_password,
+        })
+    }
+
+    fn overcommit_permille(&self) -> anyhow::Result<i64> {
+        let Some(text) = &self.machine_overcommit else { return Ok(1000) };
+        let factor = text.parse::<Quantity>().ok().map(Quantity::milli);
+        factor.filter(|permille| (100..=100_000).contains(permille)).with_context(|| {
+            format!("--machine-overcommit: must be a number from 0.1 to 100, not {text:?}")
         })
     }
 
@@ -123,6 +135,12 @@ impl Args {
                 0..=max,
             )?,
             per_cluster: number("--max-deployments-per-cluster", cluster, 10_000, 0..=max)?,
+            max_priority: number(
+                "--max-priority",
+                self.max_priority.as_deref(),
+                DEFAULT_MAX_PRIORITY,
+                -MAX_PRIORITY..=MAX_PRIORITY,
+            )?,
         })
     }
 
@@ -343,6 +361,11 @@ mod tests {
                 Args { sqlite_durability: Some("maybe".into()), ..Args::default() },
                 "--sqlite-durability",
             ),
+            (
+                Args { machine_overcommit: Some("0".into()), ..Args::default() },
+                "--machine-overcommit",
+            ),
+            (Args { max_priority: Some("high".into()), ..Args::default() }, "--max-priority"),
             (Args { log_format: Some("xml".into()), ..Args::default() }, "--log-format"),
             (Args { token_life_secs: Some("0".into()), ..Args::default() }, "--token-life-secs"),
             (Args { local_agent: Some("maybe".into()), ..Args::default() }, "--local-agent"),

@@ -49,6 +49,8 @@ pub struct Limits {
     pub per_organization: i64,
     /// Per cluster, including pinned ones.
     pub per_cluster: i64,
+    /// Priority ceiling of organizations for which the administrator has set none.
+    pub max_priority: i64,
 }
 
 /// Filter for lists.
@@ -88,6 +90,7 @@ pub async fn create_as(
     if let Some(id) = new.pinned_to {
         cluster::get(tx, Scope::Organization(owner), id).await?;
     }
+    organization::check_priority(tx, owner, new.priority, limits.max_priority).await?;
     if let Some(id) = new.pinned_to {
         cluster::add_deployment(tx, id, limits.per_cluster).await?;
     }
@@ -373,7 +376,7 @@ async fn lock_if_exists(tx: &mut Tx, id: DeploymentId) -> Result<Option<Deployme
 }
 
 /// Locks a deployment and the clusters whose capacity it holds.
-async fn lock_with_clusters(
+pub(crate) async fn lock_with_clusters(
     tx: &mut Tx,
     scope: Scope,
     id: DeploymentId,

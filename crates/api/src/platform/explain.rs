@@ -44,6 +44,9 @@ pub(crate) async fn dry_run_placement(
         store::cluster::get(&mut app.db.read().await?, caller.scope(), id).await?;
     }
     let organization = caller.user.organization_id;
+    let (mut read, ceiling) = (app.db.read().await?, app.settings.limits.max_priority);
+    store::organization::check_priority(&mut read, organization, new.priority, ceiling).await?;
+    drop(read);
     let result = app.placement.dry_run(organization, new).await?;
     let viewer = Viewer { organization, owners: &result.owners };
     let replicas = result.replicas.into_iter();

@@ -2,6 +2,7 @@
 
 mod denied_owner;
 mod instance;
+mod organization;
 mod quota;
 mod rekey;
 mod scaling;
@@ -19,6 +20,12 @@ pub(crate) enum Command {
     /// Manage instances of all organizations
     #[command(subcommand, after_help = "Example:\n  paddock admin instance list")]
     Instance(instance::Command),
+    /// Set what organizations are allowed
+    #[command(
+        subcommand,
+        after_help = "Example:\n  paddock admin organization set acme --max-priority 500"
+    )]
+    Organization(organization::Command),
     /// Manage users who may not own instances
     #[command(subcommand, after_help = "Example:\n  paddock admin denied-owner list")]
     DeniedOwner(denied_owner::Command),
@@ -40,6 +47,7 @@ pub(crate) async fn run(command: Command, api: &Api, printer: &mut Printer) -> R
     let outcome = match command {
         Command::Quota(command) => quota::run(command, api, printer).await,
         Command::Instance(command) => instance::run(command, api, printer).await,
+        Command::Organization(command) => organization::run(command, api, printer).await,
         Command::DeniedOwner(command) => denied_owner::run(command, api, printer).await,
         Command::Scaling => scaling::run(api, printer).await,
         Command::Rekey(args) => rekey::run(args, api, printer).await,
