@@ -20,6 +20,7 @@ const MIGRATIONS: [&str; 9] = [
     "0007_operation",
     "0008_reason",
     "0009_encryption_key",
+    "0010_fairness",
 ];
 
 on_both_engines! {
