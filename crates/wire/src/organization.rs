@@ -68,7 +68,7 @@ pub struct CreatedOrganization {
 #[serde(deny_unknown_fields)]
 pub struct OrganizationChange {
     /// New name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Highest priority of its deployments; null for the server's default. Only the platform
     /// administrator may set it.
@@ -77,7 +77,7 @@ pub struct OrganizationChange {
     pub max_priority: Option<Option<i64>>,
     /// Weight in fair shares of shared clusters, from 1 to 1000. Only the platform administrator
     /// may set it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub weight: Option<i64>,
 }
 

@@ -5,25 +5,25 @@ use testing::on_both_engines;
 
 use crate::world::{names_field, start, start_still};
 
-const DEFAULTS: (f64, f64) = (0.1, 67_108_864.0);
+const DEFAULTS: (f64, i64) = (0.1, 67_108_864);
 
 on_both_engines! {
     async fn image_without_resources_gets_defaults_in_both_apis(engine: Engine) {
         let (paddock, ann) = start(engine).await;
         let cluster = paddock.cluster(&ann, json!({"cpu": 4, "ram": "1Gi"})).await;
         for (requested, cpu, ram) in [
-            (json!({}), DEFAULTS.0, DEFAULTS.1),
-            (json!({"cpu": 1}), 1.0, DEFAULTS.1),
-            (json!({"ram": "4Mi"}), DEFAULTS.0, 4_194_304.0),
+            (json!({}), json!(DEFAULTS.0), DEFAULTS.1),
+            (json!({"cpu": 1}), json!(1), DEFAULTS.1),
+            (json!({"ram": "4Mi"}), json!(DEFAULTS.0), 4_194_304),
         ] {
             let body = json!({"image": "web:1", "resources": requested, "cluster_id": cluster});
             let made = ann.post("/api/v1/deployments", body).await.expect(201);
             let shown = &made["resources"];
-            assert_eq!((&shown["cpu"], &shown["ram"]), (&json!(cpu), &json!(ram)));
+            assert_eq!((&shown["cpu"], &shown["ram"]), (&cpu, &json!(ram)));
             let body = json!({"image": "web:1", "resource": requested, "cluster_id": cluster});
             let made = ann.put("/deployment/", body).await.expect(201);
             let shown = &made["resource"];
-            assert_eq!((&shown["cpu"], &shown["ram"]), (&json!(cpu), &json!(ram)));
+            assert_eq!((&shown["cpu"], &shown["ram"]), (&cpu, &json!(ram)));
         }
     }
 
@@ -47,6 +47,6 @@ on_both_engines! {
         }
         let body = json!({"resources": {"gpu": 1}});
         let held = ann.post("/api/v1/deployments", body).await.expect(201);
-        assert_eq!(held["resources"], json!({"gpu": 1.0}));
+        assert_eq!(held["resources"], json!({"gpu": 1}));
     }
 }

@@ -48,7 +48,7 @@ on_both_engines! {
     async fn explanation_counts_other_organizations_without_naming_them(engine: Engine) {
         let paddock = TestPaddock::start(engine).await;
         let (ann, bob) = (paddock.owner("ann").await, paddock.owner("bob").await);
-        let shared = testing::rows::ready_cluster(paddock.db(), None, [("cpu", 2)].into()).await.id;
+        let shared = testing::rows::ready_cluster(paddock.db(), None, [("cpu", 2), ("ram", 1 << 30)].into()).await.id;
         let theirs = deploy_running(&paddock, &bob, request(&shared.to_string(), 2, 0)).await;
         let mine = deploy(&ann, request(&shared.to_string(), 1, 0)).await;
         let why = explain(&ann, &mine).await;

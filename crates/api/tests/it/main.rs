@@ -40,6 +40,7 @@ mod idempotency;
 mod image;
 mod instance;
 mod invite;
+mod leak;
 mod limits;
 mod login;
 mod paging;
