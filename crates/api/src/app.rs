@@ -12,6 +12,7 @@ use engine::rules::RulesReader;
 use engine::search_index::SearchIndex;
 use model::Time;
 use model::cluster::{HeartbeatTimeouts, Provider};
+use model::deployment::DEFAULT_MAX_PRIORITY;
 use model::organization::quota::{DefaultQuotas, Limit, Subject};
 use model::template::Executor;
 use port::{Encryption, Monitored};
@@ -125,7 +126,11 @@ pub enum SignUp {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            limits: Limits { per_organization: 1000, per_cluster: 10_000 },
+            limits: Limits {
+                per_organization: 1000,
+                per_cluster: 10_000,
+                max_priority: DEFAULT_MAX_PRIORITY,
+            },
             quotas: DefaultQuotas::default(),
             password_min: 1,
             token_life: Duration::from_hours(24),

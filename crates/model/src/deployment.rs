@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 use crate::invalid::Check;
 use crate::reason::StatusReason;
 use crate::text_enum::text_enum;
-use crate::{ClusterId, DeploymentId, InstanceId, Invalid, OrganizationId, Resources, Time, name};
+use crate::{
+    ClusterId, DeploymentId, InstanceId, Invalid, OrganizationId, Quantity, Resources, Time, name,
+};
 
 pub use reason::{Pull, Reason};
 
@@ -19,6 +21,15 @@ pub const MAX_REPLICAS: u32 = 1000;
 pub const MAX_PRIORITY: i64 = 1_000_000;
 /// Priority of reservations for instances: below every priority that users can request.
 pub const RESERVED_PRIORITY: i64 = -MAX_PRIORITY - 1;
+
+/// Default priority ceiling of an organization.
+pub const DEFAULT_MAX_PRIORITY: i64 = 100;
+/// CPU request of a replica with an image that requests none: 100m.
+pub const DEFAULT_CPU: Quantity = Quantity::from_milli(100);
+/// Memory request of a replica with an image that requests none: 64Mi. It is also its limit.
+pub const DEFAULT_RAM: Quantity = Quantity::whole(64 << 20);
+/// Minimum memory request of a replica with an image: 4Mi. Less than that is no usable limit.
+pub const MIN_RAM: Quantity = Quantity::whole(4 << 20);
 
 /// Replaces the values of environment variables where they must not be shown.
 pub const HIDDEN: &str = "•••";
@@ -208,6 +219,9 @@ impl Spec {
         let mut check = Check::default();
         check.field(self.image.as_deref().map_or(Ok(()), image));
         check.field(self.resources.check(resource_field));
+        if self.image.is_some() {
+            check.field(check_container(resource_field, &self.resources));
+        }
         check.field(check_replicas(self.replicas));
         check.field(env(&self.env));
         check.field(command(&self.command));
@@ -216,6 +230,35 @@ impl Spec {
         check.field(name::labels("node_selector", &self.node_selector));
         check.done()?;
         self.resources.times(self.replicas).map(drop)
+    }
+}
+
+/// The resources of a container, with defaults for CPU and memory that were not requested: without
+/// them it would have no limits.
+#[must_use]
+pub fn with_defaults(mut resources: Resources) -> Resources {
+    for (kind, default) in [("cpu", DEFAULT_CPU), ("ram", DEFAULT_RAM)] {
+        if resources.iter().all(|(requested, _)| requested != kind) {
+            resources.set(kind, default);
+        }
+    }
+    resources
+}
+
+/// Checks the resources of a container. Errors name the field `field`.
+pub fn check_container(field: &str, resources: &Resources) -> Result<(), Invalid> {
+    let mut requested = resources.iter().filter(|(kind, _)| *kind == "ram");
+    match requested.find(|(_, amount)| *amount < MIN_RAM) {
+        None => Ok(()),
+        Some((_, amount)) => Err(Invalid::new(
+            format!("{field}.ram"),
+            format!(
+                "must be at least {} for a container, not {}; omit it for the default of {}",
+                MIN_RAM.to_short_string(),
+                amount.to_short_string(),
+                DEFAULT_RAM.to_short_string()
+            ),
+        )),
     }
 }
 
@@ -331,6 +374,12 @@ pub struct Deployment {
 }
 
 impl Deployment {
+    /// Do its replicas take from the capacity of their machine, because they run containers? An
+    /// instance does from its placement on, before it has its workload.
+    pub fn takes_machine(&self) -> bool {
+        self.spec.has_workload() || self.instance_id.is_some()
+    }
+
     /// The cluster it is placed on or pinned to.
     pub fn cluster_id(&self) -> Option<ClusterId> {
         self.placed_on.or(self.pinned_to)
@@ -353,9 +402,13 @@ pub struct NewDeployment {
 }
 
 impl NewDeployment {
-    /// Checks the request. `resource_field` is the request's field name for the resources.
+    /// Checks the request and applies the default resources of a container. `resource_field` is the
+    /// request's field name for the resources.
     pub fn check(mut self, resource_field: &str) -> Result<Self, Invalid> {
         let mut check = Check::default();
+        if self.spec.image.is_some() {
+            self.spec.resources = with_defaults(self.spec.resources);
+        }
         if self.name.trim().is_empty() {
             self.name = default_name(self.spec.image.as_deref());
         }
@@ -374,6 +427,20 @@ pub fn check_priority(n: i64) -> Result<(), Invalid> {
         return Ok(());
     }
     Err(Invalid::new("priority", format!("must be from -{MAX_PRIORITY} to {MAX_PRIORITY}")))
+}
+
+/// Checks a priority against the ceiling of its organization.
+pub fn check_ceiling(priority: i64, ceiling: i64) -> Result<(), Invalid> {
+    if priority <= ceiling {
+        return Ok(());
+    }
+    Err(Invalid::new(
+        "priority",
+        format!(
+            "must be from -{MAX_PRIORITY} to {ceiling} in this organization, not {priority}; the \
+             platform administrator can raise the limit"
+        ),
+    ))
 }
 
 /// The last path segment of the image without tag and digest: `web` for `registry/shop/web:3`.

@@ -42,11 +42,17 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         listener.with_context(|| format!("--listen: cannot bind {}", settings.listen))?;
     let db = database::open(&settings).await?;
     let (files, rules_writer, rules) = rules::load(&settings.external.rules)?;
-    let server = parts(&settings, &db, rules).await?.build();
+    let parts = parts(&settings, &db, rules).await?;
+    let machine = parts.machine.clone();
+    let server = parts.build();
     let ensured = server.app.ensure_admin(settings.admin_password.as_deref()).await;
     let generated =
         ensured.map_err(|problem| anyhow::anyhow!("cannot create the user admin: {problem}"))?;
-    local_cluster::ensure(&db, &machine::capacity(&settings.data_dir)).await?;
+    let capacity = machine::capacity(&settings.data_dir);
+    local_cluster::ensure(&db, machine.as_ref().unwrap_or(&capacity)).await?;
+    if let Some(machine) = &machine {
+        local_cluster::ensure_machine(&db, machine).await?;
+    }
     housekeeping::start(&db).await?;
     engine::encryption::start(&db).await?;
     engine::quota::start(&db).await?;
@@ -79,6 +85,12 @@ async fn parts(
     } else {
         None
     };
+    // A simulated runtime takes nothing from the machine.
+    let is_counted = runtime.as_ref().is_some_and(|runtime| is_real(runtime.name()));
+    let machine = is_counted.then(|| {
+        let capacity = machine::capacity(&settings.data_dir);
+        machine::overcommitted(&capacity, settings.overcommit_permille)
+    });
     let executors = executors::build(settings, db, &mut watched)?;
     let api = api::Settings {
         limits: settings.limits,
@@ -117,11 +129,17 @@ async fn parts(
         observe_every: settings.external.observe_every,
         monitored: watched,
         runtime,
+        machine,
         driver: engine::Options::default(),
         placement: settings.placement.clone(),
         heartbeat_timeouts: settings.heartbeat_timeouts,
         api,
     })
+}
+
+/// Whether a runtime of this name runs containers on this machine.
+fn is_real(runtime: &str) -> bool {
+    !matches!(runtime, "simulated" | "absent" | "none")
 }
 
 /// Prints the console's address and a generated password to standard output.

@@ -20,6 +20,7 @@ use anyhow::{Context, bail};
 use engine::placement;
 use model::Quantity;
 use model::cluster::HeartbeatTimeouts;
+use model::deployment::{DEFAULT_MAX_PRIORITY, MAX_PRIORITY};
 use model::organization::quota::{DefaultQuotas, Subject};
 use store::Durability;
 use store::deployment::Limits;
@@ -40,6 +41,8 @@ pub(crate) struct Settings {
     /// Whether to start although keys of stored secrets are lost.
     pub(crate) accept_lost_keys: bool,
     pub(crate) local_agent: bool,
+    /// What containers may request in total, in thousandths of this machine's capacity.
+    pub(crate) overcommit_permille: i64,
     pub(crate) limits: Limits,
     pub(crate) quotas: DefaultQuotas,
     pub(crate) placement: placement::Settings,
@@ -104,6 +107,7 @@ impl Args {
                 self.accept_lost_keys.as_deref(),
                 false,
             )?,
+            overcommit_permille: self.overcommit_permille()?,
             limits,
             quotas,
             placement: self.placement()?,
@@ -125,6 +129,14 @@ impl Args {
         Ok(quotas)
     }
 
+    fn overcommit_permille(&self) -> anyhow::Result<i64> {
+        let Some(text) = &self.machine_overcommit else { return Ok(1000) };
+        let factor = text.parse::<Quantity>().ok().map(Quantity::milli);
+        factor.filter(|permille| (100..=100_000).contains(permille)).with_context(|| {
+            format!("--machine-overcommit: must be a number from 0.1 to 100, not {text:?}")
+        })
+    }
+
     fn limits(&self) -> anyhow::Result<Limits> {
         let organization = self.max_deployments_per_organization.as_deref();
         let cluster = self.max_deployments_per_cluster.as_deref();
@@ -137,6 +149,12 @@ impl Args {
                 0..=max,
             )?,
             per_cluster: number("--max-deployments-per-cluster", cluster, 10_000, 0..=max)?,
+            max_priority: number(
+                "--max-priority",
+                self.max_priority.as_deref(),
+                DEFAULT_MAX_PRIORITY,
+                -MAX_PRIORITY..=MAX_PRIORITY,
+            )?,
         })
     }
 
@@ -394,6 +412,11 @@ mod tests {
                 Args { sqlite_durability: Some("maybe".into()), ..Args::default() },
                 "--sqlite-durability",
             ),
+            (
+                Args { machine_overcommit: Some("0".into()), ..Args::default() },
+                "--machine-overcommit",
+            ),
+            (Args { max_priority: Some("high".into()), ..Args::default() }, "--max-priority"),
             (Args { log_format: Some("xml".into()), ..Args::default() }, "--log-format"),
             (Args { token_life_secs: Some("0".into()), ..Args::default() }, "--token-life-secs"),
             (Args { local_agent: Some("maybe".into()), ..Args::default() }, "--local-agent"),

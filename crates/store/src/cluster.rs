@@ -294,6 +294,11 @@ pub(crate) async fn record_capacity_release(tx: &mut Tx, id: ClusterId) -> Resul
     record_event(tx, id, "capacity_freed").await.map(drop)
 }
 
+/// Records that the capacity of the cluster's machine has changed.
+pub async fn announce_machine(tx: &mut Tx, id: ClusterId) -> Result<()> {
+    record_event(tx, id, "machine_changed").await.map(drop)
+}
+
 /// Records a heartbeat of a cluster's agent, unless the last one is less than `apart` old and the
 /// cluster does not wait for it. Appends no event: the worker is woken if the cluster waits for its
 /// agent; otherwise it reads the heartbeat when it is due.

@@ -20,7 +20,7 @@ use model::work::{Key, Lane};
 use model::{ClusterId, OrganizationId, Time};
 use tokio::sync::watch;
 
-use crate::{Error, Result, cluster, migration, organization, organization_quota, work};
+use crate::{Error, Result, cluster, machine, migration, organization, organization_quota, work};
 use base::entropy::Ids;
 use base::{Clock, Entropy};
 
@@ -358,7 +358,7 @@ impl Tx {
         *wake = (wake.0.min(lane), wake.1.min(at));
     }
 
-    /// Changes a deployment counter at the commit.
+    /// Changes a counter at the commit.
     pub(crate) fn count(&mut self, counter: Counter, change: i64) {
         *self.counts.entry(counter).or_default() += change;
     }
@@ -369,6 +369,9 @@ impl Tx {
             match counter {
                 Counter::Cluster(id) => cluster::add_to_count(self, id, change).await?,
                 Counter::Organization(id) => organization::add_to_count(self, id, change).await?,
+                Counter::Machine(name, kind) => {
+                    machine::add_to_used(self, &name, &kind, change).await?;
+                }
             }
         }
         Ok(())
@@ -418,11 +421,14 @@ impl Tx {
     }
 }
 
-/// Deployment counters, in the order in which their rows are locked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// Counters of deployments and of machines' used capacity, in the order in which their rows are
+/// locked.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Counter {
     Cluster(ClusterId),
     Organization(OrganizationId),
+    /// Name and resource type.
+    Machine(String, String),
 }
 
 /// A savepoint.

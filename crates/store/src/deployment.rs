@@ -28,7 +28,7 @@ use crate::db::{Counter, Json, Select, params, sql};
 use crate::organization_quota::{self, Admission};
 use crate::status::{self, Agent, summarize, summarize_deleting, transition_replicas};
 use crate::subject::{self, Subject as _, by_id, row};
-use crate::{Error, Read, Result, Scope, Tx, cluster, event, instance};
+use crate::{Error, Read, Result, Scope, Tx, cluster, event, instance, organization};
 
 pub use crate::subject::{count, list};
 
@@ -51,6 +51,8 @@ pub struct Limits {
     pub per_organization: i64,
     /// Per cluster, including pinned ones.
     pub per_cluster: i64,
+    /// Priority ceiling of organizations for which the administrator has set none.
+    pub max_priority: i64,
 }
 
 /// Filter for lists.
@@ -90,12 +92,15 @@ pub async fn create_as(
     if let Some(id) = new.pinned_to {
         cluster::get(tx, Scope::Organization(owner), id).await?;
     }
+    organization::check_priority(tx, owner, new.priority, limits.max_priority).await?;
     if let Some(id) = new.pinned_to {
         cluster::add_deployment(tx, id, limits.per_cluster).await?;
     }
     tx.count(Counter::Organization(owner), 1);
     organization_quota::charge_within(tx, owner, Counted::Deployments, limits.per_organization);
-    insert(tx, id, owner, new, For::User).await
+    let deployment = insert(tx, id, owner, new, For::User).await?;
+    organization::ensure_exists(tx, Some(owner)).await?;
+    Ok(deployment)
 }
 
 /// What a deployment is created for.
@@ -414,7 +419,7 @@ async fn lock_if_exists(tx: &mut Tx, id: DeploymentId) -> Result<Option<Deployme
 }
 
 /// Locks a deployment and the clusters whose capacity it holds.
-async fn lock_with_clusters(
+pub(crate) async fn lock_with_clusters(
     tx: &mut Tx,
     scope: Scope,
     id: DeploymentId,

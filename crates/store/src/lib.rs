@@ -24,6 +24,7 @@ pub mod idempotency;
 pub mod instance;
 pub mod invite;
 pub mod lease;
+pub mod machine;
 mod migration;
 pub mod operation;
 pub mod organization;

@@ -18,6 +18,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0007_operation", include_str!("../migrations/0007_operation.sql")),
     ("0008_reason", include_str!("../migrations/0008_reason.sql")),
     ("0009_encryption_key", include_str!("../migrations/0009_encryption_key.sql")),
+    ("0010_fairness", include_str!("../migrations/0010_fairness.sql")),
     (ORGANIZATION_QUOTA, include_str!("../migrations/0011_organization_quota.sql")),
     ("0012_invite_role", include_str!("../migrations/0012_invite_role.sql")),
     ("0013_token", include_str!("../migrations/0013_token.sql")),

@@ -2,7 +2,7 @@
 
 use model::event::Kind;
 use model::organization::Organization;
-use model::{OrganizationId, name};
+use model::{OrganizationId, deployment, name};
 
 use crate::db::{params, sql};
 use crate::subject::{self, Any, Subject as _, by_id, row};
@@ -11,7 +11,7 @@ use crate::{Error, Page, Read, Result, Scope, Tx, event, invite, quota, template
 by_id!(OrganizationId: get(Read));
 
 row! { Organization(OrganizationId) in "organization":
-    id, name, deployments, generation, created_at;
+    id, name, deployments, max_priority, weight, generation, created_at;
     const VISIBLE: &'static str = "id = ?";
 }
 
@@ -48,6 +48,55 @@ pub async fn find(read: &mut Read, name: &str) -> Result<Option<Organization>> {
 /// A page of the organizations in scope.
 pub async fn list(read: &mut Read, scope: Scope, page: &Page) -> Result<Vec<Organization>> {
     subject::list(read, scope, &Any::ALL, page).await
+}
+
+/// The organizations whose weight is not 1.
+pub async fn weights(read: &mut Read) -> Result<Vec<(OrganizationId, i64)>> {
+    let sql = sql!("SELECT id, weight FROM organization WHERE weight <> 1");
+    let rows = read.all(sql, params![]).await?;
+    rows.into_iter().map(|mut row| Ok((row.take()?, row.take()?))).collect()
+}
+
+/// Checks a priority against the ceiling of the organization, which is `default` unless the
+/// administrator has set another.
+pub async fn check_priority(
+    read: &mut Read,
+    id: OrganizationId,
+    priority: i64,
+    default: i64,
+) -> Result<()> {
+    let sql = sql!("SELECT max_priority FROM organization WHERE id = $1");
+    let row = read.first(sql, params![id]).await?;
+    let own: Option<i64> = match row {
+        Some(mut row) => row.take()?,
+        None => return Err(Error::not_found("organization", id)),
+    };
+    Ok(deployment::check_ceiling(priority, own.unwrap_or(default))?)
+}
+
+/// Sets what the administrator allows an organization: its priority ceiling, if it is to change
+/// (none is the server's setting), and its weight.
+pub async fn set_share(
+    tx: &mut Tx,
+    id: OrganizationId,
+    max_priority: Option<Option<i64>>,
+    weight: Option<i64>,
+) -> Result<Organization> {
+    let row = tx
+        .first(
+            sql!(
+                "UPDATE organization SET generation = generation + 1, ",
+                "max_priority = CASE WHEN CAST($2 AS BIGINT) = 1 THEN CAST($3 AS BIGINT) ",
+                "ELSE max_priority END, weight = COALESCE($4, weight) WHERE id = $1 RETURNING ",
+                columns!()
+            ),
+            params![id, i64::from(max_priority.is_some()), max_priority.flatten(), weight],
+        )
+        .await?;
+    let organization =
+        Organization::from_row(row.ok_or_else(|| Error::not_found("organization", id))?)?;
+    record_event(tx, &organization, "updated").await?;
+    Ok(organization)
 }
 
 /// Renames an organization.

@@ -43,6 +43,7 @@ pub async fn check_ledgers(db: &Db) {
             assert_eq!(cluster.deployments, here, "{cluster:?}");
         }
     }
+    check_machines(&mut tx, &deployments).await;
     let owners = organization::list(&mut tx, Scope::All, &page).await.expect("organizations");
     for owner in owners {
         let is_counted = |d: &Deployment| d.instance_id.is_none() && d.reserved.is_none();
@@ -53,6 +54,24 @@ pub async fn check_ledgers(db: &Db) {
         assert_eq!(organization_quota::stored(&mut tx, owner.id).await.expect("usage"), rows);
     }
     check_accounts(&mut tx, &page).await;
+}
+
+/// Checks that machines' used capacity is what containers hold.
+async fn check_machines(tx: &mut store::Tx, deployments: &placement::WithReplicas) {
+    for machine in store::machine::list(tx).await.expect("machines") {
+        let mut held = machine.leftovers.clone();
+        for (deployment, replicas) in deployments {
+            let is_here = |name: &Option<String>| name.as_deref() == Some(&*machine.name);
+            let here = replicas.iter().filter(|replica| is_here(&replica.machine));
+            for replica in here {
+                assert!(replica.place.is_some(), "{replica:?} holds a machine without a place");
+                held.add(&deployment.spec.resources);
+            }
+        }
+        for (kind, used) in machine.used.iter() {
+            assert_eq!(used, held.get(kind), "{kind} of {machine:?}");
+        }
+    }
 }
 
 /// Checks that quota accounts equal the charges of instances.

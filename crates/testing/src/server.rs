@@ -41,6 +41,8 @@ pub struct TestSettings {
     pub heartbeat_timeouts: HeartbeatTimeouts,
     /// Options of the simulated runtime.
     pub runtime: simulated::Options,
+    /// What the machine of the simulated runtime may give; not counted if none.
+    pub machine: Option<model::Resources>,
     /// Runs the agent under a single lease of this duration, never renewed: for a clock that jumps.
     pub agent_lease: Option<Duration>,
     /// Runs only the API: no workers, no agent.
@@ -78,6 +80,7 @@ impl Default for TestSettings {
         Self {
             api,
             placement: placement::Settings::default(),
+            machine: None,
             heartbeat_timeouts: HeartbeatTimeouts::default(),
             runtime: simulated::Options::default(),
             agent_lease: None,
@@ -197,8 +200,12 @@ impl TestPaddock {
         self.client.with_token(&token).of_tenant(tenant)
     }
 
-    /// Creates a cluster in the caller's organization and waits until it is ready.
-    pub async fn cluster(&self, owner: &Client, capacity: Value) -> String {
+    /// Creates a cluster in the caller's organization and waits until it is ready. It has memory
+    /// for containers unless `capacity` says how much.
+    pub async fn cluster(&self, owner: &Client, mut capacity: Value) -> String {
+        if capacity["ram"].is_null() {
+            capacity["ram"] = json!("64Gi");
+        }
         let body = json!({"name": "main", "capacity": capacity});
         let id = owner.post("/api/v1/clusters", body).await.text("id");
         self.until(owner, &format!("/api/v1/clusters/{id}"), "status", "ready").await;
@@ -277,6 +284,7 @@ async fn run(db: &Db, settings: TestSettings) -> (Client, Run) {
         observe_every: Duration::from_mins(10),
         monitored: Vec::new(),
         runtime: settings.agent_lease.is_none().then(|| runtime.clone() as Arc<dyn Runtime>),
+        machine: settings.machine,
         driver: engine::Options::default(),
         placement: settings.placement,
         heartbeat_timeouts: settings.heartbeat_timeouts,

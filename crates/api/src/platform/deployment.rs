@@ -194,6 +194,11 @@ pub(crate) async fn deployment_update(
     let found = store::deployment::get(&mut tx, caller.scope(), id).await?;
     must_not_belong_to_instance(&found)?;
     if_match.check(found.generation)?;
+    // What exceeds a lowered ceiling stays, and can be changed otherwise.
+    if let Some(priority) = change.priority.filter(|new| *new != found.priority) {
+        let (owner, ceiling) = (found.organization_id, app.settings.limits.max_priority);
+        store::organization::check_priority(&mut tx, owner, priority, ceiling).await?;
+    }
     let (priority, replicas) = (change.priority, change.replicas);
     let change = Change { name, priority, labels: change.labels, replicas };
     let changed = store::deployment::set(&mut tx, id, &change).await?;

@@ -52,6 +52,8 @@ pub(crate) async fn dry_run_placement(
     if let Some(id) = new.pinned_to {
         store::cluster::get(&mut read, caller.scope(), id).await?;
     }
+    let ceiling = app.settings.limits.max_priority;
+    store::organization::check_priority(&mut read, organization, new.priority, ceiling).await?;
     let (defaults, now) = (app.db.default_quotas(), app.db.now());
     let usage = organization_quota::usage(&mut read, organization, &defaults, now).await?;
     drop(read);

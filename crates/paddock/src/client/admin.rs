@@ -3,6 +3,7 @@
 mod auditor;
 mod denied_owner;
 mod instance;
+mod organization;
 mod quota;
 mod rekey;
 mod scaling;
@@ -21,6 +22,12 @@ pub(crate) enum Command {
     /// Manage instances of all organizations
     #[command(subcommand, after_help = "Example:\n  paddock admin instance list")]
     Instance(instance::Command),
+    /// Set what organizations are allowed
+    #[command(
+        subcommand,
+        after_help = "Example:\n  paddock admin organization set acme --max-priority 500"
+    )]
+    Organization(organization::Command),
     /// Manage users who may not own instances
     #[command(subcommand, after_help = "Example:\n  paddock admin denied-owner list")]
     DeniedOwner(denied_owner::Command),
@@ -51,6 +58,7 @@ pub(crate) async fn run(command: Command, api: &Api, printer: &mut Printer) -> R
     let outcome = match command {
         Command::Quota(command) => quota::run(command, api, printer).await,
         Command::Instance(command) => instance::run(command, api, printer).await,
+        Command::Organization(command) => organization::run(command, api, printer).await,
         Command::DeniedOwner(command) => denied_owner::run(command, api, printer).await,
         Command::Auditor(args) => auditor::run(args, api, printer).await,
         Command::User(command) => user::run(command, api, printer).await,

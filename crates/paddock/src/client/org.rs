@@ -226,6 +226,8 @@ fn organization_fields(organization: Organization) -> String {
         ("ID", organization.id.to_string()),
         ("NAME", organization.name),
         ("DEPLOYMENTS", organization.deployments.to_string()),
+        ("MAX PRIORITY", organization.max_priority.map_or("default".into(), |max| max.to_string())),
+        ("WEIGHT", organization.weight.to_string()),
         ("MEMBERS", format::join(members)),
         ("CREATED", format::timestamp(organization.created_at)),
     ])

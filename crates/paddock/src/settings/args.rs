@@ -66,6 +66,9 @@ settings! {
     accept_lost_keys: "PADDOCK_ACCEPT_LOST_KEYS", "BOOL";
     /// Offer this machine as a cluster [default: true]
     local_agent: "PADDOCK_LOCAL_AGENT", "BOOL";
+    /// How much of this machine's capacity containers may request in total: 1.5 is half as much
+    /// again as it has [default: 1.0]
+    machine_overcommit: "PADDOCK_MACHINE_OVERCOMMIT", "FACTOR";
     /// Maximum deployments per organization; the default quota of deployments [default: 1000]
     max_deployments_per_organization: "PADDOCK_MAX_DEPLOYMENTS_PER_ORGANIZATION", "N";
     /// Quotas of organizations that have none of their own, such as `cpu=8,ram=16Gi,clusters=10`;
@@ -73,6 +76,9 @@ settings! {
     default_quota: "PADDOCK_DEFAULT_QUOTA", "KIND=LIMIT,…";
     /// Maximum deployments per cluster [default: 10000]
     max_deployments_per_cluster: "PADDOCK_MAX_DEPLOYMENTS_PER_CLUSTER", "N";
+    /// Maximum priority of deployments, unless the administrator sets another for an organization
+    /// [default: 100]
+    max_priority: "PADDOCK_MAX_PRIORITY", "N";
     /// Maximum replicas an organization may preempt per hour [default: 1000]
     preemptions_per_hour: "PADDOCK_PREEMPTIONS_PER_HOUR", "N";
     /// Seconds without a heartbeat after which a cluster is unreachable [default: 30]

@@ -15,7 +15,7 @@ use testing::{Rng, check_ledgers, on_both_engines, rows};
 
 use crate::support::database;
 
-const LIMITS: Limits = Limits { per_organization: 60, per_cluster: 25 };
+const LIMITS: Limits = Limits { per_organization: 60, per_cluster: 25, max_priority: 100 };
 
 on_both_engines! {
     async fn random_changes_keep_capacity_consistent(engine: Engine) {

@@ -10,6 +10,7 @@ mod group_commit;
 mod lease;
 mod limit;
 mod list;
+mod machine;
 mod migration;
 mod organization;
 mod organization_quota;

@@ -196,7 +196,7 @@ impl GrantArgs {
 }
 
 /// Id of an organization. A text in the format of an id is one, unless it is a name.
-async fn organization(api: &Api, which: &str) -> Result<String, Error> {
+pub(super) async fn organization(api: &Api, which: &str) -> Result<String, Error> {
     #[derive(Deserialize)]
     struct Organization {
         id: String,
