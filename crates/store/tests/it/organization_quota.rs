@@ -96,7 +96,7 @@ on_both_engines! {
         let mut created = 0;
         for one in creating {
             match one.await.unwrap() {
-                Ok(_) => created += 1,
+                Ok(()) => created += 1,
                 other => drop(refused(other)),
             }
         }
@@ -344,7 +344,7 @@ async fn add(db: &Db, owner: &User, kind: &str, number: i64) -> store::Result<()
             cluster::create(&mut tx, Some(own), &new).await.map(drop)?;
         }
         "environments" => {
-            environment::create(&mut tx, own, &new_environment(owner, number)).await.map(drop)?
+            environment::create(&mut tx, own, &new_environment(owner, number)).await.map(drop)?;
         }
         "templates" => publish(&mut tx, own, number).await?,
         "members" => {
