@@ -3,9 +3,11 @@
 //! No clock, randomness, files, sockets or SQL: their values are passed as arguments, so that every
 //! rule can be tested with properties.
 
+pub mod address;
 pub mod agent;
 pub mod backoff;
 pub mod cluster;
+pub mod credential;
 pub mod deployment;
 pub mod environment;
 pub mod event;

@@ -86,7 +86,7 @@ async fn parts(
         request_timeout: settings.request_timeout,
         heartbeat_timeouts: settings.heartbeat_timeouts,
         runtime: runtime.as_ref().map_or("none", |runtime| runtime.name()).into(),
-        oidc: fleet::oidc(settings.external.oidc.as_ref(), db)?,
+        oidc: fleet::oidc(&settings.external, db)?,
         sso_endpoints: fleet::sso_endpoints(settings.external.sso.as_ref()),
         metrics: fleet::metrics(settings.external.metrics_url.as_deref(), db, &mut watched)?,
         terraform_templates: settings.external.terraform.publishers,

@@ -15,6 +15,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0007_operation", include_str!("../migrations/0007_operation.sql")),
     ("0008_reason", include_str!("../migrations/0008_reason.sql")),
     ("0009_encryption_key", include_str!("../migrations/0009_encryption_key.sql")),
+    ("0015_credential", include_str!("../migrations/0015_credential.sql")),
 ];
 
 /// Migrates the database in one transaction.

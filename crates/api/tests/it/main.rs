@@ -13,6 +13,7 @@ mod capacity;
 mod cluster;
 mod cluster_provider;
 mod concurrency;
+mod credential;
 mod deployment;
 mod edge;
 mod environment;
