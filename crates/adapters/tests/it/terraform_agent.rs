@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::http_calls::loopback;
 use adapters::guard;
 use adapters::kubernetes::Kubernetes;
 use adapters::terraform::{Runner, TerraformProvider};
