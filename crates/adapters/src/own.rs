@@ -179,7 +179,7 @@ mod tests {
             else {
                 panic!("done")
             };
-            assert_eq!(reason.to_string(), expected);
+            assert_eq!(reason.to_string(), format!("{expected}."));
         }
         assert_eq!(*created.lock().unwrap(), 3, "one executor per organization and token");
     }

@@ -105,7 +105,7 @@ async fn cluster_is_identified_by_its_kube_system_namespace() {
         .iter()
         .filter(|line| line.contains("selfsubjectaccessreviews"))
         .count();
-    assert_eq!(reviews, 48, "each permission is reviewed");
+    assert_eq!(reviews, 51, "each permission is reviewed");
 }
 
 #[tokio::test]
