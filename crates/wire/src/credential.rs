@@ -31,7 +31,7 @@ impl From<credential::Credential> for Credential {
 
 /// Credentials of an organization.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub struct Credentials {
+pub struct CredentialList {
     /// Credentials, ordered by system and name.
     pub items: Vec<Credential>,
 }

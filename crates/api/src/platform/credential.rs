@@ -1,11 +1,11 @@
-//! Credentials of the caller's organization for external systems.
+//! CredentialList of the caller's organization for external systems.
 
 use axum::Json as Answer;
 use axum::extract::Path;
 use axum::http::StatusCode;
 use model::Secret;
 use model::credential::{System, check_secret, check_username, purpose};
-use wire::credential::{Credential, Credentials, SetCredential};
+use wire::credential::{Credential, CredentialList, SetCredential};
 
 use crate::Problem;
 use crate::body::Json;
@@ -13,14 +13,14 @@ use crate::caller::Call;
 
 /// Lists the credentials of the organization, without secrets. For its owners.
 #[utoipa::path(get, path = "/api/v1/credentials", tag = "credentials",
-    responses((status = 200, body = Credentials, description = "Complete list"), Problem))]
+    responses((status = 200, body = CredentialList, description = "Complete list"), Problem))]
 pub(crate) async fn credential_list(
     Call(app, caller): Call,
-) -> Result<Answer<Credentials>, Problem> {
+) -> Result<Answer<CredentialList>, Problem> {
     caller.must_be_owner()?;
     let organization = caller.user.organization_id;
     let found = store::credential::list(&mut app.db.read().await?, organization).await?;
-    Ok(Answer(Credentials { items: found.into_iter().map(Credential::from).collect() }))
+    Ok(Answer(CredentialList { items: found.into_iter().map(Credential::from).collect() }))
 }
 
 /// Sets a credential of the organization. For its owners.

@@ -4,7 +4,7 @@
 use std::io::Read as _;
 
 use serde_json::json;
-use wire::credential::{Credential, Credentials, SetCredential};
+use wire::credential::{Credential, CredentialList, SetCredential};
 
 use super::call::Call;
 use super::error::Error;
@@ -89,7 +89,7 @@ pub(crate) async fn run(command: Command, api: &Api, printer: &mut Printer) -> R
         }
         Command::List => {
             let response = api.send(&Call::get(&[PATH])).await?;
-            printer.response(&response, || Ok(table(&api.read::<Credentials>(&response)?.items)))
+            printer.response(&response, || Ok(table(&api.read::<CredentialList>(&response)?.items)))
         }
         Command::Delete { system, name, yes } => {
             prompt::confirm(&format!("Delete credential {system} {name}?"), yes)?;
