@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use model::Time;
+use model::address::Policy;
 
 pub use self::claims::Claims;
 use self::key::Keys;
@@ -30,13 +31,16 @@ pub struct Options {
     pub skew: Duration,
     /// The timeout of one call.
     pub timeout: Duration,
+    /// Addresses of other hosts on which the issuer may publish its keys.
+    pub addresses: Policy,
 }
 
 impl Options {
     /// Tokens of that issuer for any audience, with a clock skew of one minute.
     pub fn new(issuer: &str) -> Self {
         let issuer = issuer.to_owned();
-        Self { issuer, audience: None, skew: Duration::from_mins(1), timeout: CALL_TIMEOUT }
+        let (skew, timeout) = (Duration::from_mins(1), CALL_TIMEOUT);
+        Self { issuer, audience: None, skew, timeout, addresses: Policy::default() }
     }
 }
 

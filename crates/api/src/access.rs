@@ -44,7 +44,7 @@ const fn account_or_user(verb: Verb) -> Rule {
 }
 
 use Kind::{
-    Account, Catalog, Cluster, Deployment, Environment, Event, Image, Instance, Invite,
+    Account, Catalog, Cluster, Credential, Deployment, Environment, Event, Image, Instance, Invite,
     Organization, Platform, Quota, Resource, Search, ServiceAccount, Template, Token,
 };
 use Rule::{Agent, Open};
@@ -165,6 +165,9 @@ const PLATFORM: &[(&str, Rule)] = &[
     ("GET /api/v1/environments/{id}/resources/{name}/logs", user(Resource, Read)),
     ("GET /api/v1/resources", user(Resource, Read)),
     ("GET /api/v1/resources/{id}", user(Resource, Read)),
+    ("GET /api/v1/credentials", user(Credential, Read)),
+    ("PUT /api/v1/credentials/{system}/{name}", user(Credential, Update)),
+    ("DELETE /api/v1/credentials/{system}/{name}", user(Credential, Delete)),
     ("GET /api/v1/quota", user(Quota, Read)),
     ("GET /api/v1/admin/quota", user(Platform, Read)),
     ("POST /api/v1/admin/quota", user(Platform, Create)),

@@ -4,6 +4,7 @@ pub(crate) mod access_token;
 pub(crate) mod agent;
 pub(crate) mod agent_log;
 pub(crate) mod cluster;
+pub(crate) mod credential;
 pub(crate) mod denied_owner;
 pub(crate) mod deployment;
 pub(crate) mod encryption;
@@ -120,6 +121,8 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(resource::resource_list))
         .routes(routes!(resource::resource_get))
         .routes(routes!(executor::executor_list))
+        .routes(routes!(credential::credential_list))
+        .routes(routes!(credential::credential_set, credential::credential_delete))
         .routes(routes!(quota::quota_get))
         .routes(routes!(quota::admin_quota_list, quota::admin_quota_create))
         .routes(routes!(quota::admin_quota_delete))

@@ -6,9 +6,11 @@
 
 pub mod agent_reports;
 pub mod cluster;
+pub mod credentials;
 pub mod deployment;
 mod driver;
 pub mod encryption;
+pub mod endpoints;
 pub mod environment;
 pub mod executor;
 pub mod housekeeping;

@@ -71,6 +71,8 @@ pub enum SubjectKind {
     Environment,
     /// Resources of environments.
     Resource,
+    /// Credentials of an organization for external systems.
+    Credential,
     /// Quotas of the caller.
     Quota,
     /// The event log.
@@ -97,6 +99,7 @@ text_enum!(SubjectKind {
     Template => "template",
     Environment => "environment",
     Resource => "resource",
+    Credential => "credential",
     Quota => "quota",
     Event => "event",
     Search => "search",
@@ -187,6 +190,8 @@ impl Action {
             // The platform's own objects are not those of any organization.
             (K::Platform, Read) => AUDITORS,
             (K::Platform, _) => ADMINS,
+            // Their names tell which external systems the organization uses.
+            (K::Credential, Read | Update | Delete) => OWNERS,
             // Everything else of an organization is readable by all of its users.
             (_, Read) => USERS,
             (K::Organization | K::User, Update | Delete) => OWNERS,

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::credential::{self, PullCredentials};
 use crate::invalid::Check;
 use crate::reason::StatusReason;
 use crate::text_enum::text_enum;
@@ -176,6 +177,10 @@ pub struct Spec {
     /// Manifests as JSON, encrypted; decrypted when they are sent to the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sealed_manifests: Option<String>,
+    /// The organization's credentials of the image's registry. Only in the desired state that an
+    /// agent gets: never stored, never in events or logs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pull: Option<PullCredentials>,
 }
 
 /// A readiness probe.
@@ -195,6 +200,12 @@ impl Spec {
         self.resources.times(self.replicas).expect("validated on creation")
     }
 
+    /// The organization's credentials, if they are those of the image's registry.
+    pub fn pull_credentials(&self) -> Option<&PullCredentials> {
+        let registry = credential::registry_of(self.image.as_deref()?);
+        self.pull.as_ref().filter(|pull| pull.registry == registry)
+    }
+
     /// Does it run a workload, and not only reserve capacity?
     pub fn has_workload(&self) -> bool {
         self.image.is_some() || !self.manifests.is_empty()
@@ -205,14 +216,14 @@ impl Spec {
         let names = self.env.keys().chain(self.sealed_env.keys());
         let env = names.map(|key| (key.clone(), HIDDEN.to_owned())).collect();
         let (sealed_env, manifests) = (BTreeMap::new(), Vec::new());
-        Spec { env, sealed_env, manifests, sealed_manifests: None, ..self.clone() }
+        Spec { env, sealed_env, manifests, sealed_manifests: None, pull: None, ..self.clone() }
     }
 
     /// The spec without environment variables and manifests: what stays of a deleted deployment.
     #[must_use]
     pub fn without_secrets(&self) -> Spec {
         let (env, sealed_env, manifests) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
-        Spec { env, sealed_env, manifests, sealed_manifests: None, ..self.clone() }
+        Spec { env, sealed_env, manifests, sealed_manifests: None, pull: None, ..self.clone() }
     }
 
     fn check(&self, resource_field: &str) -> Result<(), Invalid> {

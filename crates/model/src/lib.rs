@@ -4,9 +4,11 @@
 //! rule can be tested with properties.
 
 pub mod access;
+pub mod address;
 pub mod agent;
 pub mod backoff;
 pub mod cluster;
+pub mod credential;
 pub mod deployment;
 pub mod environment;
 pub mod event;

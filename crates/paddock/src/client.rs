@@ -7,6 +7,7 @@ mod admin;
 mod call;
 mod cluster;
 mod config;
+mod credential;
 mod demo;
 mod deployment;
 mod env;
@@ -118,6 +119,15 @@ pub(crate) enum Command {
     Service(Box<service::Args>),
     /// Manage service accounts, the credentials of programs
     ServiceAccount(service_account::Args),
+    /// Manage your organization's credentials for Consul, Vault, Terraform and registries
+    #[command(subcommand, after_help = "Example:\n  paddock credential list")]
+    Credential(credential::Command),
+    /// Log in to image registries, for your organization's deployments
+    #[command(
+        subcommand,
+        after_help = "Example:\n  paddock registry login registry.example.com --username ci"
+    )]
+    Registry(credential::Registry),
     /// Show quota and usage per service
     #[command(after_help = "Example:\n  paddock quota")]
     Quota,
@@ -174,6 +184,8 @@ async fn dispatch(global: Global, command: Command, printer: &mut Printer) -> Re
         Command::Env(command) => env::run(command, &api, printer).await,
         Command::Service(args) => service::run(*args, &api, printer).await,
         Command::ServiceAccount(args) => service_account::run(args, &api, printer).await,
+        Command::Credential(command) => credential::run(command, &api, printer).await,
+        Command::Registry(command) => credential::run_registry(command, &api, printer).await,
         Command::Quota => quota::run(&api, printer).await,
         Command::Queue(args) => queue::run(args, &api, printer).await,
         Command::Search(args) => search::run(args, &api, printer).await,

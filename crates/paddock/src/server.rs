@@ -102,7 +102,7 @@ async fn parts(
         heartbeat_timeouts: settings.heartbeat_timeouts,
         runtime: runtime.as_ref().map_or("none", |runtime| runtime.name()).into(),
         runtime_warning: runtime.as_ref().and_then(|runtime| runtime.warning()),
-        oidc: fleet::oidc(settings.external.oidc.as_ref(), db)?,
+        oidc: fleet::oidc(&settings.external, db)?,
         sso_endpoints: fleet::sso_endpoints(settings.external.sso.as_ref()),
         metrics: fleet::metrics(settings.external.metrics_url.as_deref(), db, &mut watched)?,
         terraform_templates: settings.external.terraform.publishers,

@@ -18,10 +18,10 @@ use ::runtime::{Registries, Userns};
 use agent::RuntimeChoice;
 use anyhow::{Context, bail};
 use engine::placement;
-use model::Quantity;
 use model::cluster::HeartbeatTimeouts;
 use model::deployment::{DEFAULT_MAX_PRIORITY, MAX_PRIORITY};
 use model::organization::quota::{DefaultQuotas, Subject};
+use model::{Quantity, address};
 use store::Durability;
 use store::deployment::Limits;
 
@@ -246,7 +246,19 @@ impl Args {
             credentials: credentials.transpose()?.unwrap_or_default(),
             repositories: list("--registry-repositories", repositories)?,
             realms: list("--registry-realm", realms)?,
+            addresses: self.addresses()?,
         })
+    }
+
+    /// Addresses to which the server connects on behalf of users.
+    fn addresses(&self) -> anyhow::Result<address::Policy> {
+        let allows_private = match self.private_addresses.as_deref() {
+            None | Some("refuse") => false,
+            Some("allow") => true,
+            Some(other) => bail!("--private-addresses: must be refuse or allow, not {other:?}"),
+        };
+        let allowed = list("--allow-address", self.allow_address.as_deref())?;
+        Ok(address::Policy { allows_private, allowed })
     }
 
     fn max_image_size(&self) -> anyhow::Result<u64> {
@@ -392,6 +404,10 @@ mod tests {
             (Args { egress: Some("some".into()), ..Args::default() }, "--egress"),
             (Args { egress_allow: Some("here".into()), ..Args::default() }, "--egress-allow"),
             (Args { userns: Some("on".into()), ..Args::default() }, "--userns"),
+            (
+                Args { allow_address: Some("10.0.0.0/33".into()), ..Args::default() },
+                "--allow-address",
+            ),
             (
                 Args { registry_repositories: Some("a/*/b".into()), ..Args::default() },
                 "--registry-repositories",

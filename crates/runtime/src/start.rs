@@ -55,7 +55,7 @@ impl Embedded {
             let image = if is_local(&container.image) {
                 self.local_image(container).await?
             } else {
-                self.image(&container.image, container.owner.as_deref()).await?
+                self.image(container).await?
             };
             let _layers = self.layers.read().await;
             let in_use = self.usage.start(container, &image);
@@ -68,10 +68,16 @@ impl Embedded {
     }
 
     /// Returns the image, pulled unless it is current.
-    async fn image(&self, name: &str, owner: Option<&str>) -> Result<Image, Error> {
+    async fn image(&self, container: &Container) -> Result<Image, Error> {
+        let (name, owner) = (container.image.as_str(), container.owner.as_deref());
+        // Images that were pulled with an owner's credentials are for that owner only.
+        let key = match (&container.pull, owner) {
+            (Some(_), Some(owner)) => format!("{owner}\n{name}"),
+            _ => name.to_owned(),
+        };
         // Before the image's lock: an owner without a free slot must not delay others.
         let _pull_slot = self.pulls.acquire(owner).await;
-        let slot = named_lock(&self.images, name);
+        let slot = named_lock(&self.images, &key);
         let mut slot = slot.lock().await;
         if let Some((at, image)) = &*slot
             && at.elapsed() < IMAGE_TTL
@@ -82,18 +88,24 @@ impl Embedded {
             return Ok(image.clone());
         }
         let stored =
-            read_json::<Image>(&self.dirs.image(name)).filter(|image| self.is_stored(image));
+            read_json::<Image>(&self.dirs.image(&key)).filter(|image| self.is_stored(image));
         // A digest never changes its meaning.
         let image = match stored {
             Some(stored) if name.contains("@sha256:") => stored,
-            stored => self.fetch(name, stored).await?,
+            stored => self.fetch(container, &key, stored).await?,
         };
         *slot = Some((base::monotonic(), image.clone()));
         Ok(image)
     }
 
-    async fn fetch(&self, name: &str, stored: Option<Image>) -> Result<Image, Error> {
-        let _in_use = self.usage.pull(name);
+    async fn fetch(
+        &self,
+        container: &Container,
+        key: &str,
+        stored: Option<Image>,
+    ) -> Result<Image, Error> {
+        let name = container.image.as_str();
+        let _in_use = self.usage.pull(key);
         let is_transient = |error: &Error| {
             matches!(
                 error,
@@ -103,7 +115,7 @@ impl Embedded {
                     | Error::Io { .. }
             )
         };
-        match (fetch(&self.options, name).await, stored) {
+        match (fetch(&self.options, name, key, container.pull.as_ref()).await, stored) {
             (Err(error), Some(stored)) if is_transient(&error) => {
                 tracing::warn!(image = name, %error, "image pull failed, using the stored image");
                 Ok(stored)

@@ -6,11 +6,13 @@
 pub mod promotion;
 pub mod search;
 
-use model::instance::{Instance, NewInstance, Reason, Status};
+use std::collections::BTreeMap;
+
+use model::instance::{Instance, NewInstance, Reason, Status, namespace};
 use model::organization::quota::Subject as Counted;
 use model::reason::{Requester, StatusReason as _};
 use model::work::{Key, Lane};
-use model::{ClusterId, DeploymentId, InstanceId, OrganizationId, Quantity, Xid};
+use model::{ClusterId, DeploymentId, InstanceId, OrganizationId, Quantity, ReplicaId, Xid};
 
 use serde::Serialize;
 
@@ -263,4 +265,27 @@ pub async fn wake_owner(
         wake_general(tx, row.take()?);
     }
     Ok(())
+}
+
+/// The Kubernetes namespaces of the instances whose workload runs on a cluster, with their replicas.
+pub async fn namespaces_on(
+    read: &mut Read,
+    cluster: ClusterId,
+) -> Result<BTreeMap<String, ReplicaId>> {
+    let sql = sql!(
+        "SELECT i.kind, i.id, r.deployment_id, r.number FROM instance i ",
+        "JOIN replica r ON r.deployment_id = i.deployment_id ",
+        "JOIN deployment d ON d.id = r.deployment_id WHERE r.cluster_id = $1 ",
+        "AND i.deleted_at IS NULL AND d.image IS NOT NULL ORDER BY i.id, r.number"
+    );
+    let rows = read.all(sql, params![cluster]).await?;
+    rows.into_iter()
+        .map(|mut row| {
+            let (kind, id): (String, InstanceId) = (row.take()?, row.take()?);
+            let (deployment, number): (_, i64) = (row.take()?, row.take()?);
+            let number = u32::try_from(number)
+                .map_err(|_| Error::Database("invalid replica number".into()))?;
+            Ok((namespace(&kind, id), ReplicaId { deployment, number }))
+        })
+        .collect()
 }

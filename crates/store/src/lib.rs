@@ -10,6 +10,7 @@
 pub mod agent_token;
 pub mod capacity;
 pub mod cluster;
+pub mod credential;
 pub mod db;
 pub mod denied_owner;
 pub mod deployment;

@@ -22,6 +22,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     (ORGANIZATION_QUOTA, include_str!("../migrations/0011_organization_quota.sql")),
     ("0012_invite_role", include_str!("../migrations/0012_invite_role.sql")),
     ("0013_token", include_str!("../migrations/0013_token.sql")),
+    ("0015_credential", include_str!("../migrations/0015_credential.sql")),
 ];
 
 /// Migrates the database in one transaction.

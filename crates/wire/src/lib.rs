@@ -13,6 +13,7 @@
 pub mod agent;
 pub mod amount;
 pub mod cluster;
+pub mod credential;
 pub mod denied_owner;
 pub mod deployment;
 pub mod encryption;

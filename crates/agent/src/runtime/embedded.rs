@@ -9,7 +9,7 @@ use model::agent::{Observed, ReplicaId};
 use model::deployment::{Reason, Spec};
 use model::image::StoredImage;
 use model::log::LogsFrom;
-use runtime::{Condition, Container, ContainerStatus, Embedded, LogStream};
+use runtime::{Condition, Container, ContainerStatus, Credentials, Embedded, LogStream};
 
 use super::{ImageResult, Images, ObservedFuture, Runtime, limits, started};
 use crate::{Error, reason};
@@ -166,5 +166,9 @@ fn container(
         ram: limits::requested_ram(&spec.resources),
         disk: limits::disk(&spec.resources),
         restart: spec.restart,
+        pull: spec.pull_credentials().map(|own| Credentials {
+            username: own.username.clone(),
+            password: own.password.clone(),
+        }),
     })
 }

@@ -196,8 +196,12 @@ fn documented(names: &[&str]) -> Vec<(String, Value)> {
 
 /// Fills a path template with the IDs of these objects.
 pub(crate) fn fill(template: &str, on: &Fixtures) -> String {
-    let names =
-        [("{api}", "kafkas_mgmt"), ("{cloud_provider}", "aws"), ("{cloud_region}", "us-east-1")];
+    let names = [
+        ("{api}", "kafkas_mgmt"),
+        ("{cloud_provider}", "aws"),
+        ("{cloud_region}", "us-east-1"),
+        ("{system}", "registry"),
+    ];
     let template =
         names.iter().fold(template.to_owned(), |t, (name, value)| t.replace(name, value));
     let template = template.replace("{plural}", "kafkas");
@@ -319,8 +323,15 @@ fn platform(on: &Fixtures) -> Vec<Entry> {
     table.extend(agents());
     table.extend(instances(on));
     table.extend(environments(on));
+    table.push((
+        "PUT /api/v1/credentials/{system}/{name}",
+        json!({"username": "ci", "secret": "s3cret"}),
+        vec![("username", Rule::Text), ("secret", Rule::Text)],
+    ));
     let none = [
         "POST /api/v1/logout",
+        "GET /api/v1/credentials",
+        "DELETE /api/v1/credentials/{system}/{name}",
         "GET /api/v1/organizations",
         "GET /api/v1/organizations/{id}",
         "DELETE /api/v1/organizations/{id}",

@@ -14,6 +14,7 @@ mod cluster;
 mod cluster_provider;
 mod concurrency;
 mod container_defaults;
+mod credential;
 mod deployment;
 mod edge;
 mod environment;

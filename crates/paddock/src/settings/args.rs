@@ -232,9 +232,11 @@ settings! {
     terraform_work: "PADDOCK_TERRAFORM_WORK", "DIR";
     /// Environment variables passed to Terraform, comma-separated
     terraform_pass: "PADDOCK_TERRAFORM_PASS", "NAMES";
-    /// Whether templates may call addresses of private networks: `allow`, or `refuse` if template
-    /// authors are not trusted with the network [default: allow]
+    /// Whether the server connects to loopback and private addresses that users name (calls and
+    /// health checks of templates, kubeconfigs, registries): `refuse` or `allow` [default: refuse]
     private_addresses: "PADDOCK_PRIVATE_ADDRESSES", "POLICY";
+    /// Addresses and networks to which the server connects nevertheless
+    allow_address: "PADDOCK_ALLOW_ADDRESS", "CIDR,…";
     /// Interval of drift detection in environments, in seconds [default: 600]
     observe_secs: "PADDOCK_OBSERVE_SECS", "SECONDS";
 }

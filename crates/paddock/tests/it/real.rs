@@ -26,7 +26,10 @@ impl RealServer {
     async fn open() -> Self {
         let registry = Registry::start();
         // A relative data directory, as with the default settings.
-        let setup = Setup::new().arg("--runtime", "embedded").arg("--egress", "false");
+        let setup = Setup::new()
+            .arg("--runtime", "embedded")
+            .arg("--egress", "false")
+            .arg("--allow-address", "127.0.0.0/8");
         let setup = setup.arg("--data-dir", "data");
         let server = setup.start();
         let ann = server.http_owner("acme").await;

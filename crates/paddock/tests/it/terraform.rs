@@ -63,6 +63,7 @@ fn start(modules: &Path, port: u16) -> Server {
     let program =
         std::env::var("PADDOCK_TEST_TERRAFORM").expect("./test sets PADDOCK_TEST_TERRAFORM");
     Setup::new()
+        .arg("--allow-address", "127.0.0.0/8")
         .without("--listen")
         .arg("--listen", &format!("127.0.0.1:{port}"))
         .arg("--public-url", &format!("http://127.0.0.1:{port}"))

@@ -3,13 +3,14 @@
 use model::deployment::{Deployment, NewDeployment, Reason, Spec, Status};
 use model::instance::Instance;
 use model::replica::Replica;
+use model::work::{Key, Lane};
 use model::{DeploymentId, Quantity, Resources};
 
 use super::lock_with_clusters;
 use crate::db::{Json, params, sql};
 use crate::organization_quota::Admission;
 use crate::status::{Agent, Change, summarize, transition_replicas};
-use crate::{Read, Result, Scope, Tx, cluster, instance};
+use crate::{Read, Result, Scope, Tx, cluster, instance, work};
 
 /// The resources that an instance needs: units of its type (`unit`) if the clusters count in those.
 pub async fn required_resources(
@@ -73,6 +74,10 @@ pub async fn run(tx: &mut Tx, id: DeploymentId, workload: &Spec) -> Result<Deplo
         node_selector: now.spec.node_selector.clone(),
         ..workload.clone()
     };
+    // Its provider prepares the namespace of the instance.
+    for place in replicas.iter().filter_map(|replica| replica.place.as_ref()) {
+        work::wake(tx, Lane::Priority, Key::new(cluster::WORKER, place.cluster));
+    }
     set_workload(tx, &now, &mut replicas, spec, Reason::AwaitingAgent).await
 }
 

@@ -7,7 +7,7 @@ use model::deployment::{Deployment, Reason, Status};
 use model::log::LogLine;
 use model::reason::StatusReason as _;
 use model::replica::Replica;
-use model::{ClusterId, DeploymentId, Place, ReplicaId};
+use model::{ClusterId, DeploymentId, OrganizationId, Place, ReplicaId};
 
 use crate::db::{Counter, Json, Row, Select, batches, params, sql};
 use crate::status::{Agent, Change, transition_replicas};
@@ -38,6 +38,20 @@ pub async fn list_of_deployments(
         found.extend(rows.all(read).await?);
     }
     found.into_iter().map(from_row).collect()
+}
+
+/// The endpoints of an organization's replicas on clusters of the server's machine. Those of other
+/// clusters are not included: their agents may report any address.
+pub async fn local_endpoints(read: &mut Read, organization: OrganizationId) -> Result<Vec<String>> {
+    let sql = sql!(
+        "SELECT r.endpoints FROM replica r JOIN deployment d ON d.id = r.deployment_id ",
+        "JOIN cluster c ON c.id = r.cluster_id WHERE d.organization_id = $1 ",
+        "AND c.provider = 'local' AND r.status = 'running'"
+    );
+    let rows = read.all(sql, params![organization]).await?;
+    let lists: Result<Vec<Json<Vec<String>>>> =
+        rows.into_iter().map(|mut row| row.take()).collect();
+    Ok(lists?.into_iter().flat_map(|list| list.0).collect())
 }
 
 /// Creates pending replicas. Their numbers are never reused.

@@ -10,7 +10,7 @@ use testing::{Engine, on_both_engines, rows};
 use crate::support::{commit_note, database, notes, open, texts};
 
 /// All migrations.
-const MIGRATIONS: [&str; 13] = [
+const MIGRATIONS: [&str; 14] = [
     "0001_foundation",
     "0002_instance",
     "0003_cluster_provider",
@@ -24,6 +24,7 @@ const MIGRATIONS: [&str; 13] = [
     "0011_organization_quota",
     "0012_invite_role",
     "0013_token",
+    "0015_credential",
 ];
 
 on_both_engines! {

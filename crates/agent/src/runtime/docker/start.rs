@@ -42,7 +42,7 @@ impl Docker {
         let image = if runtime::is_local(image) {
             self.local_image(organization, image).await?
         } else {
-            self.image(image).await?
+            self.image(image, spec.pull_credentials()).await?
         };
         let started = self.launch(id, &name, spec, &image, &network).await;
         if started.is_err() {

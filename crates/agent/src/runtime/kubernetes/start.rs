@@ -22,7 +22,7 @@ use crate::reason::not_started;
 use crate::runtime::limits;
 
 /// Attempts until a new role binding takes effect.
-const ROLE_ATTEMPTS: usize = 20;
+const ROLE_ATTEMPTS: usize = 240;
 const ROLE_WAIT: Duration = Duration::from_millis(250);
 
 impl Kubernetes {
@@ -121,8 +121,8 @@ impl Kubernetes {
         Ok(Run { id, objects, workload: None, endpoints, was_observed: AtomicBool::new(false) })
     }
 
-    /// Applies an object unless it has another owner. A role binding just created by the agent may
-    /// take effect a moment later.
+    /// Applies an object unless it has another owner. The server creates the namespace of an instance
+    /// and binds the agent's role in it meanwhile.
     async fn apply_ours(
         &self,
         id: ReplicaId,
