@@ -10,7 +10,7 @@ use testing::{Engine, on_both_engines, rows};
 use crate::support::{commit_note, database, notes, open, texts};
 
 /// All migrations.
-const MIGRATIONS: [&str; 9] = [
+const MIGRATIONS: [&str; 10] = [
     "0001_foundation",
     "0002_instance",
     "0003_cluster_provider",
