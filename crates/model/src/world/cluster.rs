@@ -115,7 +115,9 @@ impl World {
         *self.pool_of.entry((owner, machine)).or_insert_with(|| {
             pools.push(super::Pool::new(owner.is_none(), machine));
             let pool = pools.len() - 1;
-            machine.map(|machine| machines.entries[machine].pools.push(pool));
+            if let Some(machine) = machine {
+                machines.entries[machine].pools.push(pool);
+            }
             pool
         })
     }

@@ -230,10 +230,10 @@ impl World {
         let mut on_machine = Vec::new();
         let mut machine_slot = None;
         if let Some(machine) = &candidate.machine {
-            let (slot, demand) = (machine.slot, machine.demand.as_ref()?);
-            on_machine = missing_now(&self.machines.pool, slot, demand, rank);
+            let demand = machine.demand.as_ref()?;
+            on_machine = missing_now(&self.machines.pool, machine.slot, demand, rank);
             let is_short = on_machine.iter().any(|(_, missing)| *missing > 0);
-            machine_slot = Some(slot).filter(|_| is_short);
+            machine_slot = Some(machine.slot).filter(|_| is_short);
         }
         let mut path = Path { ends: Vec::new(), at: Some(now) };
         for release in self.releases(spot, machine_slot, now) {

@@ -140,7 +140,7 @@ impl World {
         let group = self.pools[spot.pool].nodes[spot.slot].group;
         self.occupy_machine(&resident, spot.pool);
         self.pools[spot.pool].occupy(spot.slot, resident);
-        self.note_growth(Side::Cluster(spot.pool, group), organization);
+        self.note_growth(Side::Cluster(spot.pool, group));
         self.recheck_promises(spot);
     }
 

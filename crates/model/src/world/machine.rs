@@ -160,7 +160,7 @@ impl World {
         let Some(machine) = self.machine_of(resident.unit, pool) else { return };
         let demand = self.machine_demand(self.entries[resident.unit].class);
         self.machines.pool.occupy(machine, Resident { demand, ..resident.clone() });
-        self.note_growth(Side::Machine(machine), resident.organization);
+        self.note_growth(Side::Machine(machine));
         self.recheck_machine_promises(machine);
     }
 

@@ -109,7 +109,7 @@ impl Pool {
     /// An empty pool of nodes on a machine; `is_shared` if several organizations use it.
     pub(super) fn new(is_shared: bool, machine: Option<usize>) -> Self {
         let shares = is_shared.then(|| vec![Shares::default()]);
-        Self { shares, machine, ..Self::default() }
+        Self { machine, shares, ..Self::default() }
     }
 
     /// Adds a node; it is indexed by [`Pool::arrange`] or the next [`Pool::rebuild`].

@@ -114,7 +114,9 @@ impl World {
         }
         self.track_due_heads(hold.spot.pool);
         self.touch(hold.spot);
-        machine.map(|machine| self.touch_machine(machine));
+        if let Some(machine) = machine {
+            self.touch_machine(machine);
+        }
     }
 
     /// Revokes the hold of a unit and returns it to the queue.

@@ -196,7 +196,7 @@ impl World {
 
     /// Notes that an organization uses more of a cluster or a machine: it may be above its fair
     /// share now, and others below a smaller one.
-    pub(super) fn note_growth(&mut self, side: Side, _organization: OrganizationId) {
+    pub(super) fn note_growth(&mut self, side: Side) {
         self.are_shares_stale |= !self.share_blocked.is_empty() && self.shares(side).is_some();
     }
 

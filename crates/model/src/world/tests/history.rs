@@ -490,10 +490,10 @@ fn check_least_loss(
         let request = Resources::from([("cpu", cpu), ("gpu", gpu)]);
         if KINDS.iter().all(|kind| request.get(kind).milli() <= facts.free(node, kind)) {
             let organization = node.owner.unwrap_or(organization(owner));
-            let unit = Unit { request, organization, is_container, ..unit(n, cpu, priority) };
+            let unit = Unit { organization, request, is_container, ..unit(n, cpu, priority) };
             let takes = is_container && node.is_on_machine;
-            let fits = |k: &&str| unit.request.get(k).milli() <= facts.machine_free(k, None).0;
-            if !takes || KINDS.iter().all(|kind| fits(&kind)) {
+            let fits = |k: &str| unit.request.get(k).milli() <= facts.machine_free(k, None).0;
+            if !takes || KINDS.iter().all(|kind| fits(kind)) {
                 sim.world.set_placed(&unit, node.place.clone(), Time(started));
             }
         }

@@ -170,7 +170,7 @@ impl Facts {
             let nodes = self.nodes.iter().filter(|n| n.place.cluster == at.place.cluster);
             nodes.map(|node| node.capacity.get(kind).milli()).sum()
         };
-        let of_cluster =
+        let exceeds_cluster =
             at.owner.is_none() && self.exceeds(victim, gone, &on_cluster, &wants_cluster, &total);
         let on_machine =
             |unit: &Unit| unit.is_container && place(unit).is_some_and(|node| node.is_on_machine);
@@ -185,7 +185,7 @@ impl Facts {
                 }
         };
         let total = |kind: &str| self.machine.get(kind).milli();
-        of_cluster
+        exceeds_cluster
             || on_machine(victim) && self.exceeds(victim, gone, &on_machine, &wants_machine, &total)
     }
 
@@ -199,10 +199,9 @@ impl Facts {
     ) -> bool {
         let is_active = |(unit, state): &&(Unit, State)| match state {
             State::Placed { .. } => uses(unit),
-            State::Pending { hold: Some(super::super::Hold { is_promised: true, .. }), .. } => {
-                false
+            State::Pending { hold, .. } => {
+                wants(unit) && !hold.is_some_and(|hold| hold.is_promised)
             }
-            State::Pending { .. } => wants(unit),
             State::Stopping { .. } => false,
         };
         let active = self.units.iter().filter(is_active);
@@ -215,8 +214,8 @@ impl Facts {
                 let is_gone = gone.iter().any(|gone| gone.id == unit.id);
                 is_own && matches!(state, State::Placed { .. }) && !is_gone
             });
-            let used: i64 = own.map(|(unit, _)| unit.request.get(kind).milli()).sum();
-            used * sum > weight(&victim.organization) * total(kind)
+            let amount: i64 = own.map(|(unit, _)| unit.request.get(kind).milli()).sum();
+            amount * sum > weight(&victim.organization) * total(kind)
         })
     }
 
