@@ -228,7 +228,7 @@ impl Operation for TerraformProvider {
                     let inside = cluster::as_kubernetes(task, kubeconfig);
                     self.kubernetes.admit_instances(&inside, namespaces).await
                 }
-                // Whoever starts the agent grants its rights.
+                // The person who starts the agent grants its rights.
                 None => Ok(()),
             }
         })

@@ -206,7 +206,7 @@ mod tests {
         };
         let image: Reference = "127.0.0.1:5000/web".parse().unwrap();
         let why = strict.check_address(&image).await.unwrap_err().to_string();
-        assert!(why.contains("loopback") && why.contains("--allow-address"), "{why}");
+        assert!(why.contains("loopback") && why.contains("allow_address"), "{why}");
         assert_eq!(named.check_address(&image).await, Ok(()));
         let image: Reference = "169.254.169.254/web".parse().unwrap();
         assert!(named.check_address(&image).await.is_err());

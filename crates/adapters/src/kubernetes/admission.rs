@@ -1,7 +1,7 @@
 //! Namespaces of instances, and the agent's role in them.
 //!
-//! The server creates both. The agent has no right to bind roles: whoever takes over its pod gets no
-//! access to other namespaces.
+//! The server creates both. The agent has no right to bind roles: an attacker who takes over its pod
+//! gets no access to other namespaces.
 
 use std::collections::BTreeMap;
 

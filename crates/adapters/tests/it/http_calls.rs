@@ -267,7 +267,7 @@ async fn private_addresses_are_not_called() {
         let why =
             refused(strict.apply(&task(&json!({"url": format!("http://{host}:{port}")}))).await);
         assert!(
-            why.contains("is not permitted") && why.contains("--allow-address"),
+            why.contains("is not permitted") && why.contains("allow_address"),
             "{host}: {why}"
         );
     }

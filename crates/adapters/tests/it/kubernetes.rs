@@ -257,7 +257,7 @@ async fn namespaces_of_instances_are_created_with_the_agents_role() {
     let binding = controller.get(rbac, "rolebindings", "kafka-1", AGENT).unwrap();
     assert_eq!(binding["subjects"][0]["namespace"], NS);
     assert_eq!(binding["roleRef"]["kind"], "ClusterRole");
-    // A namespace of somebody else gets nothing.
+    // A namespace that another system owns gets nothing.
     assert_eq!(controller.get(rbac, "rolebindings", "theirs", AGENT), None);
 }
 
@@ -268,7 +268,7 @@ async fn kubeconfig_reaches_no_private_address() {
     let by_address = Kubernetes::new(Kubernetes::options(), || 1, Resolver::new(Policy::default()));
     let why = refused(by_address.observe(&order(&server, 1)).await);
     assert!(why.contains("its server 127.0.0.1 is not permitted"), "{why}");
-    assert!(why.contains("--allow-address"), "{why}");
+    assert!(why.contains("allow_address"), "{why}");
     let lookup = |_| -> Lookup { Box::pin(async { Ok(vec!["10.0.0.1".parse().unwrap()]) }) };
     let resolver = Resolver::new(loopback()).with_lookup(Arc::new(lookup));
     let by_name = Kubernetes::new(Kubernetes::options(), || 1, resolver);

@@ -45,7 +45,7 @@ on_both_engines! {
         check_ledgers(&world.db).await;
         world.delete(second).await;
         world.until(third, Status::Running).await;
-        // A larger machine wakes what waits for it.
+        // A larger machine wakes the replicas that are pending for it.
         let size = Resources::from([("cpu", 9)]);
         local_cluster::count_machine(&world.db, Some(&size)).await.unwrap();
         world.until(large, Status::Running).await;

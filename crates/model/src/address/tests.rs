@@ -123,7 +123,7 @@ fn refusal_names_the_class_and_the_setting_but_not_the_address_of_a_name() {
     assert_eq!(
         why,
         "[::1] is not permitted: it is a loopback address. The platform administrator can permit \
-         it with --allow-address"
+         it (setting `allow_address`)"
     );
     let why = Refused::name("db.corp", Class::Private).to_string();
     assert!(why.starts_with("db.corp is not permitted: it resolves to a private address"), "{why}");

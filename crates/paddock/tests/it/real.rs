@@ -245,7 +245,6 @@ async fn failed_start_reports_reason_and_agent_continues() {
             json!({"image": image, "resources": {"cpu": "100m"}, "command": ["/no/such/thing"], "restart": "never"}),
             "/no/such/thing",
         ),
-        (json!({"image": image, "resources": {"cpu": "100m", "ram": "2Mi"}}), "minimum of 6 MiB"),
         (
             json!({"image": image, "resources": {"cpu": "100m"}, "command": ["sh", "-c", "exit 3"], "restart": "never"}),
             "3",

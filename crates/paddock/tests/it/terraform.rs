@@ -41,7 +41,7 @@ resource "terraform_data" "agent" {
     command = <<-RUN
       printf '%s' "$TOKEN" > "$PLACE/token"
       setsid "$PROGRAM" agent --server "$SERVER" --token-file "$PLACE/token" --runtime simulated \
-        --capacity "cpu=$SIZE" > "$PLACE/agent.log" 2>&1 < /dev/null &
+        --capacity "cpu=$SIZE,ram=1Gi" > "$PLACE/agent.log" 2>&1 < /dev/null &
       echo $! > "$PLACE/pid"
     RUN
     environment = {

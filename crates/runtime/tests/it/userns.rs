@@ -136,7 +136,7 @@ async fn users_of_a_container_are_in_the_range_of_its_owner() {
     let id = first_id(&map) + 1234;
     assert!(status.contains(&format!("Uid:\t{id}\t{id}\t{id}\t{id}")), "{status}");
     // The host's root owns nothing that the container could reach through its own processes.
-    let root = std::fs::metadata(format!("/proc/{init}/root/.")).unwrap();
+    let root = std::fs::metadata(format!("/proc/{init}/root")).unwrap();
     assert_eq!(root.uid(), first_id(&map));
     lab.runtime().stop("sleep-0").await.unwrap();
 
