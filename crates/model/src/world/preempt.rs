@@ -309,26 +309,27 @@ impl<'a> Search<'a> {
         let is_short = !need.machine.is_empty();
         let mut units: Vec<Helper> = lower(&node.residents)
             .map(|resident| {
-                let class = &world.classes[world.entries[resident.unit].class];
-                let on_machine = class.machine_demand.as_ref();
-                let on_machine = on_machine.filter(|_| is_short && class.key.is_container);
+                let class = || &world.classes[world.entries[resident.unit].class];
+                let class = is_short.then(class).filter(|class| class.key.is_container);
+                let on_machine = class.and_then(|class| class.machine_demand.as_ref());
                 Helper { resident, on_node: Some(&resident.demand), on_machine }
             })
+            .filter(|unit| need.released(unit).any(|n| n > 0))
             .collect();
         if let Some(machine) = need.machine_slot.filter(|_| is_short) {
             let is_elsewhere = |r: &&Resident| world.spot_of(r.unit) != Some(spot);
             let elsewhere = lower(&world.machines.pool.nodes[machine].residents);
-            units.extend(elsewhere.filter(is_elsewhere).map(|resident| Helper {
+            let elsewhere = elsewhere.filter(is_elsewhere).map(|resident| Helper {
                 resident,
                 on_node: None,
                 on_machine: Some(&resident.demand),
-            }));
+            });
+            units.extend(elsewhere.filter(|unit| need.released(unit).any(|n| n > 0)));
             units.sort_by_key(|unit| {
                 (unit.resident.priority, unit.resident.started, unit.resident.id)
             });
         }
-        let is_spared = |r: &Resident| self.terms.is_fair && !self.guard.allows(r);
-        units.retain(|unit| need.released(unit).any(|n| n > 0) && !is_spared(unit.resident));
+        units.retain(|unit| !self.terms.is_fair || self.guard.allows(unit.resident));
         units
     }
 }
