@@ -1,4 +1,4 @@
-//! CredentialList of the caller's organization for external systems.
+//! Credentials of the caller's organization for external systems.
 
 use axum::Json as Answer;
 use axum::extract::Path;
