@@ -5,7 +5,10 @@
 
 use std::time::Duration;
 
+use base::Resolver;
+use base::resolver::refusal;
 use model::Secret;
+use model::address::Policy;
 use port::Fault;
 use reqwest::{RequestBuilder, StatusCode, Url};
 use serde::de::DeserializeOwned;
@@ -28,6 +31,7 @@ pub struct InvalidOptions(pub String);
 /// An external system that speaks HTTP.
 pub(crate) struct Peer {
     http: reqwest::Client,
+    resolver: Resolver,
     address: Url,
     name: String,
     limit: Duration,
@@ -42,6 +46,16 @@ pub(crate) struct Reply {
 impl Peer {
     /// Prepares calls to `what`, for example "Vault"; sends nothing yet.
     pub(crate) fn new(what: &str, address: &str, limit: Duration) -> Result<Self, InvalidOptions> {
+        Self::checked(what, address, limit, Policy::default())
+    }
+
+    /// The same for a system that may refer to other hosts, which the policy must permit.
+    pub(crate) fn checked(
+        what: &str,
+        address: &str,
+        limit: Duration,
+        policy: Policy,
+    ) -> Result<Self, InvalidOptions> {
         let url = Url::parse(address).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
         let url = url.filter(|url| url.host().is_some() && url.password().is_none());
         // The message does not repeat the address: it may contain a password.
@@ -51,10 +65,11 @@ impl Peer {
                 .into(),
             )
         })?;
-        let http = http::client(address.as_str(), limit)
+        let resolver = Resolver::new(policy).with_exempt(address.host_str().unwrap_or_default());
+        let http = http::checked_client(address.as_str(), limit, resolver.clone())
             .map_err(|fault| InvalidOptions(fault.to_string()))?;
         let name = format!("{what} at {}", address.as_str().trim_end_matches('/'));
-        Ok(Self { http, address, name, limit })
+        Ok(Self { http, resolver, address, name, limit })
     }
 
     /// Its name in messages.
@@ -72,13 +87,17 @@ impl Peer {
     }
 
     /// A URL that the system itself returned. A system that is called with TLS must not downgrade
-    /// to HTTP.
+    /// to HTTP, and another host must have a permitted address.
     pub(crate) fn returned_url(&self, address: &str) -> Result<Url, Fault> {
         let url = Url::parse(address).ok().filter(|url| match self.address.scheme() {
             "https" => url.scheme() == "https",
             _ => matches!(url.scheme(), "http" | "https"),
         });
-        url.ok_or_else(|| self.invalid_response("it contains an unusable URL"))
+        let url = url.ok_or_else(|| self.invalid_response("it contains an unusable URL"))?;
+        // Names are checked when they are resolved.
+        let checked = self.resolver.check_literal(url.host_str().unwrap_or_default());
+        checked.map_err(|refused| self.invalid_response(&refused.to_string()))?;
+        Ok(url)
     }
 
     /// Begins a request.
@@ -139,6 +158,9 @@ impl Peer {
         let name = &self.name;
         if error.is_timeout() {
             return Fault::Unavailable(format!("{name} did not answer within {:?}", self.limit));
+        }
+        if let Some(refused) = refusal(&error) {
+            return self.invalid_response(&refused.to_string());
         }
         let cause = root_of(&error.without_url());
         Fault::Unavailable(format!("{name} is unreachable: {cause}"))

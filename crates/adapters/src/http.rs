@@ -1,10 +1,14 @@
-//! The HTTP clients of adapters: they follow no redirects and limit the size of responses.
+//! The HTTP clients of adapters: they follow no redirects, limit the size of responses, and connect
+//! to permitted addresses only.
 
 use std::error::Error;
+use std::sync::Arc;
 use std::time::Duration;
 
+use base::Resolver;
 use futures_util::StreamExt;
 use port::Fault;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, Response};
 
@@ -19,9 +23,32 @@ pub(crate) enum Unread {
     Broken(reqwest::Error),
 }
 
-/// A client for one address. It follows no redirects.
+/// A client for a system that the settings name. It follows no redirects.
 pub(crate) fn client(address: &str, timeout: Duration) -> Result<Client, Fault> {
     built(builder(address.starts_with("https:")).timeout(timeout))
+}
+
+/// The same for a system that may refer to other hosts: these are resolved by `resolver`.
+pub(crate) fn checked_client(
+    address: &str,
+    timeout: Duration,
+    resolver: Resolver,
+) -> Result<Client, Fault> {
+    let client = builder(address.starts_with("https:")).timeout(timeout);
+    built(client.dns_resolver(Arc::new(Checked(resolver.with_proxies()))))
+}
+
+/// The resolver of a client.
+pub(crate) struct Checked(pub(crate) Resolver);
+
+impl Resolve for Checked {
+    fn resolve(&self, name: Name) -> Resolving {
+        let resolver = self.0.clone();
+        Box::pin(async move {
+            let found = resolver.resolve(name.as_str()).await?;
+            Ok(Box::new(found.into_iter()) as Addrs)
+        })
+    }
 }
 
 /// The settings that all clients share.

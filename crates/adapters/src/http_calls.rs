@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use model::Invalid;
 use model::resource::Difference;
 use model::template::{self, configuration};
+use model::{Invalid, OrganizationId};
 use port::{Fault, Files, Observed, Operation, Outcome, PortFuture, Progress, Task};
 use reqwest::{Method, StatusCode, Url};
 use serde_json::{Map, Value, json};
@@ -58,7 +58,8 @@ impl HttpCalls {
         let (shown, web) = (call.shown(), self.web.clone());
         let host = call.url.origin().ascii_serialization();
         let guard = self.guards.get(task.organization, host);
-        let work = async move { guard.once(call.send(&web)).await };
+        let organization = task.organization;
+        let work = async move { guard.once(call.send(&web, organization)).await };
         let RunningCall::Started(mut outcome) = self.running.start(task, move || work) else {
             return Ok(Progress::running("Queued: too many other calls are running."));
         };
@@ -92,8 +93,13 @@ impl Call {
         format!("{} {}", self.method, web::shown(&self.url))
     }
 
-    async fn send(&self, web: &Web) -> Result<Outcome, Fault> {
-        let request = web.request(self.method.clone(), &self.url, self.timeout)?;
+    async fn send(
+        &self,
+        web: &Web,
+        organization: Option<OrganizationId>,
+    ) -> Result<Outcome, Fault> {
+        let method = self.method.clone();
+        let request = web.request(organization, method, &self.url, self.timeout).await?;
         let request = request.header("Idempotency-Key", &self.key);
         let request = match &self.body {
             Some(body) => request.json(body),

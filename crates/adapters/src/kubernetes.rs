@@ -5,6 +5,8 @@
 //! that is down must not block the others.
 
 mod access;
+mod admission;
+mod connection;
 mod fault;
 mod fence;
 mod names;
@@ -15,15 +17,16 @@ mod rbac;
 mod remove;
 mod state;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use base::Resolver;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client};
 use model::operation::Subject;
 use model::resource::Difference;
-use model::{Invalid, cluster};
+use model::{Invalid, ReplicaId, cluster};
 use port::{
     Access, CLUSTER_ID, Fault, Files, Observed, Operation, Outcome, PortFuture, Progress, Task,
 };
@@ -39,6 +42,7 @@ const TIMEOUT: Duration = Duration::from_mins(1);
 pub struct Kubernetes {
     options: Options,
     noise: fn() -> u64,
+    resolver: Resolver,
     cached: Mutex<HashMap<Subject, Cached>>,
 }
 
@@ -60,9 +64,10 @@ pub(crate) struct Target<'a> {
 }
 
 impl Kubernetes {
-    /// Connects to nothing yet. `noise` returns random numbers for the guards.
-    pub fn new(options: Options, noise: fn() -> u64) -> Self {
-        Self { options, noise, cached: Mutex::default() }
+    /// Connects to nothing yet. `noise` returns random numbers for the guards; `resolver` resolves
+    /// the servers of kubeconfigs, which come from users.
+    pub fn new(options: Options, noise: fn() -> u64, resolver: Resolver) -> Self {
+        Self { options, noise, resolver, cached: Mutex::default() }
     }
 
     /// Guard options for it: one call sends many requests.
@@ -91,7 +96,8 @@ impl Kubernetes {
         if let Some(client) = self.client(task.id, &config_hash) {
             return Ok(Target { client, task, settings, is_renewed });
         }
-        let client = access::client(kubeconfig, settings.context.as_deref()).await?;
+        let client =
+            access::client(kubeconfig, settings.context.as_deref(), &self.resolver).await?;
         let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(cached) = cached.get_mut(&task.id) {
             cached.client = Some((config_hash, client.clone()));
@@ -165,6 +171,16 @@ impl Operation for Kubernetes {
         let guard = self.guard(task);
         let prepare = async || self.connect(task).await?.prepare(agent).await;
         Box::pin(async move { guard.call(prepare).await })
+    }
+
+    fn admit_instances<'a>(
+        &'a self,
+        task: &'a Task,
+        namespaces: &'a BTreeMap<String, ReplicaId>,
+    ) -> PortFuture<'a, ()> {
+        let guard = self.guard(task);
+        let admit = async || self.connect(task).await?.admit(namespaces).await;
+        Box::pin(async move { guard.call(admit).await })
     }
 
     fn destroy<'a>(&'a self, task: &'a Task) -> PortFuture<'a, Progress<()>> {

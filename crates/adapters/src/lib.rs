@@ -13,6 +13,7 @@ mod http;
 pub mod http_calls;
 pub mod kubernetes;
 pub mod oidc;
+pub mod own;
 mod places;
 pub mod probe;
 pub mod prometheus;

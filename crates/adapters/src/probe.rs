@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use model::OrganizationId;
 use port::{Fault, PortFuture, Probe};
 use reqwest::Method;
 
@@ -30,10 +31,10 @@ impl HttpProbe {
         Ok(Self { web: Web::new(options)?, timeout })
     }
 
-    async fn probe(&self, url: &str) -> Result<u16, Fault> {
+    async fn probe(&self, organization: OrganizationId, url: &str) -> Result<u16, Fault> {
         let invalid = |why| Fault::Refused(format!("invalid health check URL “{url}”: {why}"));
         let url = web::parse_url(url).map_err(invalid)?;
-        let request = self.web.request(Method::GET, &url, self.timeout)?;
+        let request = self.web.request(Some(organization), Method::GET, &url, self.timeout).await?;
         match request.send().await {
             // The body is not read.
             Ok(answer) => Ok(answer.status().as_u16()),
@@ -47,7 +48,7 @@ impl HttpProbe {
 }
 
 impl Probe for HttpProbe {
-    fn get<'a>(&'a self, url: &'a str) -> PortFuture<'a, u16> {
-        Box::pin(self.probe(url))
+    fn get<'a>(&'a self, organization: OrganizationId, url: &'a str) -> PortFuture<'a, u16> {
+        Box::pin(self.probe(organization, url))
     }
 }

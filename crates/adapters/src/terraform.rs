@@ -35,7 +35,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use model::resource::Difference;
-use model::{Invalid, Secret};
+use model::{Invalid, ReplicaId, Secret};
 use port::{Access, Fault, Files, Observed, Operation, Outcome, PortFuture, Progress, Task};
 use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
@@ -215,6 +215,23 @@ impl Operation for TerraformProvider {
         agent: &'a Access,
     ) -> PortFuture<'a, Progress<Outcome>> {
         Box::pin(self.prepare_once(task, agent))
+    }
+
+    fn admit_instances<'a>(
+        &'a self,
+        task: &'a Task,
+        namespaces: &'a BTreeMap<String, ReplicaId>,
+    ) -> PortFuture<'a, ()> {
+        Box::pin(async move {
+            match cluster::kubeconfig(task, &self.workspace(task, None)?) {
+                Some(kubeconfig) => {
+                    let inside = cluster::as_kubernetes(task, kubeconfig);
+                    self.kubernetes.admit_instances(&inside, namespaces).await
+                }
+                // The person who starts the agent grants its rights.
+                None => Ok(()),
+            }
+        })
     }
 
     fn cancel<'a>(&'a self, task: &'a Task) -> PortFuture<'a, bool> {

@@ -1,39 +1,54 @@
 //! HTTP requests to URLs from users, restricted to permitted addresses (SSRF protection).
 //!
-//! A user could name an address that only this server reaches, such as a cloud's metadata service
-//! with its credentials. The check applies to the resolved IP address at connection time, so a DNS
-//! name that changes its target gains nothing. Redirects and proxies are not used, because their
-//! targets could not be checked.
+//! The check applies to the resolved IP address at connection time ([`Resolver`]), so a DNS name
+//! that changes its target gains nothing. Redirects and proxies are not used, because their targets
+//! could not be checked. Endpoints of the organization's own deployments are permitted, by exact
+//! address and port.
 
-mod reach;
-
-use std::error::Error;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use port::Fault;
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use base::Resolver;
+use base::resolver::refusal;
+use model::OrganizationId;
+use model::address::Policy;
+use port::{Endpoints, Fault, PortFuture};
 use reqwest::{Client, Method, RequestBuilder, Url};
-use tokio::net::lookup_host;
 
-use crate::http::{self, root_of};
-use reach::Forbidden;
+use crate::http::{self, Checked, root_of};
 
 /// The timeout for connecting.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 
 /// Which addresses are permitted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Options {
-    /// Permits loopback and private addresses. Set it to false where template authors are not the
-    /// operators of the network. Link-local addresses (`169.254.0.0/16`, `fe80::/10`) and the
-    /// metadata services of clouds are never permitted.
-    pub allow_private: bool,
+    /// Resolves names to permitted addresses.
+    pub resolver: Resolver,
+    /// The endpoints of deployments, which are always permitted to their organization.
+    pub endpoints: Arc<dyn Endpoints>,
 }
 
-impl Default for Options {
-    fn default() -> Self {
-        Self { allow_private: true }
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options").field("resolver", &self.resolver).finish_non_exhaustive()
+    }
+}
+
+impl Options {
+    /// The addresses that the policy permits, and no endpoints of deployments.
+    pub fn new(policy: Policy) -> Self {
+        Self { resolver: Resolver::new(policy), endpoints: Arc::new(NoEndpoints) }
+    }
+}
+
+/// A server without deployments.
+struct NoEndpoints;
+
+impl Endpoints for NoEndpoints {
+    fn is_own<'a>(&'a self, _: OrganizationId, _: &'a str) -> PortFuture<'a, bool> {
+        port::ready(Ok(false))
     }
 }
 
@@ -45,53 +60,47 @@ pub(crate) struct Web {
     tls: Result<Client, Fault>,
 }
 
-/// A DNS resolver that rejects addresses that are not permitted.
-struct Checked(Options);
-
-impl Resolve for Checked {
-    fn resolve(&self, name: Name) -> Resolving {
-        let options = self.0;
-        Box::pin(async move {
-            let found: Vec<_> = lookup_host((name.as_str(), 0)).await?.collect();
-            for address in &found {
-                reach::check(options, address.ip())?;
-            }
-            Ok(Box::new(found.into_iter()) as Addrs)
-        })
-    }
-}
-
 impl Web {
     pub(crate) fn new(options: Options) -> Result<Self, Fault> {
         let client = |has_tls| {
             let client = http::builder(has_tls).connect_timeout(CONNECT_WITHIN).no_proxy();
-            http::built(client.dns_resolver(Arc::new(Checked(options))))
+            http::built(client.dns_resolver(Arc::new(Checked(options.resolver.clone()))))
         };
-        Ok(Self { options, plain: client(false)?, tls: client(true) })
+        Ok(Self { plain: client(false)?, tls: client(true), options })
     }
 
-    /// Starts building a request.
-    pub(crate) fn request(
+    /// Starts building a request on behalf of an organization.
+    pub(crate) async fn request(
         &self,
+        organization: Option<OrganizationId>,
         method: Method,
         url: &Url,
         limit: Duration,
     ) -> Result<RequestBuilder, Fault> {
-        // IP literals are never resolved.
-        let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-        if let Ok(ip) = host.parse() {
-            reach::check(self.options, ip).map_err(|no| Fault::Refused(no.to_string()))?;
-        }
+        self.check(organization, url).await?;
         let client = if url.scheme() == "https" { self.tls.as_ref() } else { Ok(&self.plain) };
         let client = client.map_err(Clone::clone)?;
         Ok(client.request(method, url.clone()).timeout(limit))
+    }
+
+    /// Checks an address in a URL, which is never resolved.
+    async fn check(&self, organization: Option<OrganizationId>, url: &Url) -> Result<(), Fault> {
+        let host = url.host_str().unwrap_or_default();
+        let Err(refused) = self.options.resolver.check_literal(host) else { return Ok(()) };
+        if let (Some(organization), Some(port)) = (organization, url.port_or_known_default()) {
+            let endpoint = format!("{host}:{port}");
+            if self.options.endpoints.is_own(organization, &endpoint).await? {
+                return Ok(());
+            }
+        }
+        Err(Fault::Refused(refused.to_string()))
     }
 }
 
 /// The fault of a request without a response.
 pub(crate) fn unreachable(url: &Url, error: reqwest::Error) -> Fault {
-    if let Some(no) = forbidden(&error) {
-        return Fault::Refused(no.to_string());
+    if let Some(refused) = refusal(&error) {
+        return Fault::Refused(refused.to_string());
     }
     let (shown, cause) = (shown(url), root_of(&error.without_url()));
     Fault::Unavailable(format!("{shown} is unreachable: {cause}"))
@@ -115,15 +124,4 @@ pub(crate) fn shown(url: &Url) -> String {
     url.set_query(None);
     url.set_fragment(None);
     url.to_string()
-}
-
-fn forbidden(error: &reqwest::Error) -> Option<&Forbidden> {
-    let mut inner: Option<&(dyn Error + 'static)> = Some(error);
-    while let Some(error) = inner {
-        if let Some(no) = error.downcast_ref() {
-            return Some(no);
-        }
-        inner = error.source();
-    }
-    None
 }

@@ -64,6 +64,11 @@ pub trait Runtime: Send + Sync + 'static {
         None
     }
 
+    /// Why replicas are less isolated than they could be, for the administrator.
+    fn warning(&self) -> Option<String> {
+        None
+    }
+
     /// The image store, if images can be loaded without a registry.
     fn images(&self) -> Option<&dyn Images> {
         None

@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use base::entropy;
 use base::locks::named_lock;
+use model::access::{Action, SubjectKind, Verb};
 use model::event::Actor;
 use model::invite::Invite;
 use model::organization::{self, Organization};
@@ -130,14 +131,33 @@ pub(crate) async fn invite(
     app: &App,
     tx: &mut Tx,
     caller: &Caller,
+    role: Role,
     life: Duration,
 ) -> Result<(Invite, String), Problem> {
     sign_up::may_invite(app, caller)?;
     let by = &caller.user;
     let code = entropy::secret(app.db.entropy());
     let hash = entropy::hash(&code);
-    let invite = invite::create(tx, by.organization_id, by.id, &hash, life).await?;
+    let invite = invite::create(tx, by.organization_id, by.id, &hash, role, life).await?;
     Ok((invite, code))
+}
+
+/// The role that an invite of the caller gives: only owners make owners.
+pub(crate) fn invited_role(caller: &Caller, text: Option<&str>) -> Result<Role, Problem> {
+    let role = text.map_or(Ok(Role::Member), str::parse::<Role>)?;
+    if role == Role::Owner && !caller.allows(Action::new(SubjectKind::Invite, Verb::Administer)) {
+        return Err(Problem::forbidden_field("role", "only an owner may invite owners"));
+    }
+    Ok(role)
+}
+
+/// Fails if another role is requested for a reopened invite, whose code is known by now.
+pub(crate) fn must_keep_role(role: Role, requested: Option<&str>) -> Result<(), Problem> {
+    if requested.is_none_or(|text| text == role.as_str()) {
+        return Ok(());
+    }
+    let rule = format!("is {role} and stays so when the invite is reopened; create a new invite");
+    Err(Problem::field("role", rule))
 }
 
 /// Returns the invite with this code.
@@ -174,7 +194,7 @@ pub(crate) async fn redeem(
         invite.organization_id,
         &new,
         &hash,
-        Role::Member,
+        invite.role,
         Access::Tenant,
     )
     .await?;

@@ -12,6 +12,8 @@ use engine::rules::RulesReader;
 use engine::search_index::SearchIndex;
 use model::Time;
 use model::cluster::{HeartbeatTimeouts, Provider};
+use model::deployment::DEFAULT_MAX_PRIORITY;
+use model::organization::quota::{DefaultQuotas, Limit, Subject};
 use model::template::Executor;
 use port::{Encryption, Monitored};
 use store::Db;
@@ -30,6 +32,7 @@ use crate::password::Passwords;
 use crate::pulse::Pulse;
 use crate::relay::Relay;
 use crate::throttle::Throttle;
+use crate::token_use::{self, TokenUses};
 
 /// Maximum number of concurrent uploads of images.
 const MAX_UPLOADS: usize = 4;
@@ -39,16 +42,23 @@ const MAX_UPLOADS: usize = 4;
 pub struct Settings {
     /// Deployment limits.
     pub limits: Limits,
+    /// Quotas of organizations that have none of their own, except those with a setting of their
+    /// own: see [`Settings::default_quotas`].
+    pub quotas: DefaultQuotas,
     /// Minimum password length.
     pub password_min: usize,
     /// Lifetime of login tokens.
     pub token_life: Duration,
+    /// Maximum lifetime of named tokens.
+    pub token_max_life: Duration,
     /// Time limit of a request.
     pub request_timeout: Duration,
     /// Heartbeat timeouts of agents.
     pub heartbeat_timeouts: HeartbeatTimeouts,
     /// Container runtime reported by `self/info`.
     pub runtime: String,
+    /// Why containers are less isolated than they could be, if so; reported by `self/liveliness`.
+    pub runtime_warning: Option<String>,
     /// Verifier of OIDC tokens, if they are accepted.
     pub oidc: Oidc,
     /// SSO provider for clients of instances, if any.
@@ -116,12 +126,19 @@ pub enum SignUp {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            limits: Limits { per_organization: 1000, per_cluster: 10_000 },
+            limits: Limits {
+                per_organization: 1000,
+                per_cluster: 10_000,
+                max_priority: DEFAULT_MAX_PRIORITY,
+            },
+            quotas: DefaultQuotas::default(),
             password_min: 1,
             token_life: Duration::from_hours(24),
+            token_max_life: Duration::from_hours(365 * 24),
             request_timeout: Duration::from_secs(30),
             heartbeat_timeouts: HeartbeatTimeouts::default(),
             runtime: "none".into(),
+            runtime_warning: None,
             oidc: Oidc::default(),
             sso_endpoints: None,
             metrics: MetricsBackend::default(),
@@ -139,6 +156,21 @@ impl Default for Settings {
             upload_dir: std::env::temp_dir(),
             max_image_bytes: 8 << 30,
         }
+    }
+}
+
+impl Settings {
+    /// Quotas of organizations that have none of their own.
+    pub fn default_quotas(&self) -> DefaultQuotas {
+        let mut quotas = self.quotas.clone();
+        quotas.set(Subject::Deployments, Limit::count(self.limits.per_organization));
+        quotas.set(Subject::ServiceAccounts, Limit::count(self.max_service_accounts));
+        let streams = match self.edge.max_streams.organization {
+            0 => Limit::Unlimited,
+            max => i64::try_from(max).map_or(Limit::Unlimited, Limit::count),
+        };
+        quotas.set(Subject::Streams, streams);
+        quotas
     }
 }
 
@@ -188,6 +220,7 @@ pub struct Inner {
     pub(crate) redemptions: Locks<()>,
     pub(crate) pulse: Pulse,
     pub(crate) cache: Cache,
+    pub(crate) token_uses: TokenUses,
     pub(crate) metrics: Metrics,
     pub(crate) placement: PlacementView,
     /// Logs of local replicas.
@@ -196,6 +229,8 @@ pub struct Inner {
     pub(crate) images: Arc<dyn Images>,
     /// Limits concurrent uploads of images.
     pub(crate) uploads: Semaphore,
+    /// Serialises what adds to the storage of an organization.
+    pub(crate) storage: Locks<()>,
     pub(crate) rules: RulesReader,
     pub(crate) seal: Arc<dyn Encryption>,
     pub(crate) external_systems: Vec<Arc<dyn Monitored>>,
@@ -217,6 +252,8 @@ impl Deref for App {
 impl App {
     /// Creates the application and starts its cache invalidation.
     pub fn new(db: Db, settings: Settings, parts: Parts<'_>, stop: Stop) -> Self {
+        let (token_uses, recorder) = token_use::channel(db.clone());
+        task::spawn("token uses", recorder);
         let app = Self(Arc::new(Inner {
             passwords: Passwords::new(db.entropy()),
             throttle: Throttle::default(),
@@ -224,11 +261,13 @@ impl App {
             redemptions: Locks::default(),
             pulse: Pulse::default(),
             cache: Cache::default(),
+            token_uses,
             metrics: Metrics::new(parts.metrics),
             placement: parts.placement,
             logs: parts.logs,
             images: parts.images,
             uploads: Semaphore::new(MAX_UPLOADS),
+            storage: Locks::default(),
             rules: parts.rules,
             seal: parts.seal,
             external_systems: parts.monitored,

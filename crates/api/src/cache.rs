@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use model::Time;
+use model::token::Token;
 use model::user::User;
 use store::{Db, Scope, event};
 use tokio::sync::watch;
@@ -39,6 +40,8 @@ pub(crate) struct Authenticated {
     pub(crate) user: User,
     pub(crate) external: Option<Arc<ExternalClaims>>,
     pub(crate) expires_at: Option<Time>,
+    /// The token, unless a password or an OIDC token was used.
+    pub(crate) grant: Option<Arc<Token>>,
 }
 
 /// Epoch at the start of a lookup: a result read before a change is not cached after it.

@@ -21,7 +21,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use model::user::{Access, User};
-use model::{OrganizationId, UserId};
+use model::{OrganizationId, Quantity, UserId};
 
 use crate::{App, Problem, fleet};
 use limit::{Buckets, Slots, address_key};
@@ -102,6 +102,12 @@ impl Edge {
         taken.map_err(|wait| too_many("requests of this user", wait))?;
         let taken = self.by_organization.take(user.organization_id, now);
         taken.map_err(|wait| too_many("requests of this organization", wait))
+    }
+
+    /// Number of open streams of an organization on this server.
+    pub(crate) fn streams_of(&self, organization: OrganizationId) -> Quantity {
+        let open = self.organization_streams.used(&organization);
+        Quantity::whole(i64::try_from(open).unwrap_or(0))
     }
 
     /// Counts a new account from an address.

@@ -35,7 +35,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::App;
-use crate::caller::Caller;
+use crate::caller::authenticate;
 
 pub(crate) use error::Error;
 
@@ -100,10 +100,8 @@ pub(crate) fn kind_of_path(app: &App, path: &str) -> Option<Arc<Kind>> {
 
 /// Response for a path without a route in a kind's API: not found, if authenticated.
 pub(crate) async fn not_found(app: &App, request: Request) -> Response {
-    let (mut parts, _) = request.into_parts();
-    match <Caller as axum::extract::FromRequestParts<App>>::from_request_parts(&mut parts, app)
-        .await
-    {
+    let (parts, _) = request.into_parts();
+    match authenticate(&parts, app).await {
         Ok(_) => Error::path_not_found(parts.uri.path()).into_response(),
         Err(problem) => problem.into_response(),
     }

@@ -7,9 +7,9 @@
 mod promotion;
 
 use model::InstanceId;
+use model::access::{Action, SubjectKind, Verb};
 use model::instance::Instance;
 use model::kind::Kind;
-use model::user::Role;
 use store::{Scope, Tx};
 
 use crate::App;
@@ -23,7 +23,8 @@ pub(crate) use promotion::{Promotion, promote};
 /// Whether the caller may change or delete this instance: its owner and the organization's owners
 /// may.
 pub(crate) fn may_change(caller: &Caller, instance: &Instance) -> bool {
-    instance.owner == caller.user.username || caller.user.role == Role::Owner || caller.is_admin()
+    instance.owner == caller.user.username
+        || caller.allows(Action::new(SubjectKind::Instance, Verb::Administer))
 }
 
 /// Fields to update.

@@ -3,6 +3,7 @@
 //! One module per API family: `kargo` (unversioned), `platform` (`/api/v1`), `fleet`
 //! (`/api/{api}/v1` for every kind in the catalog). No SQL here.
 
+mod access;
 mod account;
 mod admin;
 mod amount;
@@ -30,7 +31,9 @@ mod pulse;
 mod relay;
 mod serve;
 mod sign_up;
+mod storage;
 mod throttle;
+mod token_use;
 
 use axum::extract::{Request, State};
 use axum::http::Uri;
@@ -64,7 +67,14 @@ fn kargo_family() -> OpenApiRouter<App> {
     let description = "Clusters and deployments for teams: the Kargo API. Numbers may be JSON numbers, \
                  numeric strings (surrounding blanks are ignored), or quantities such as 500m and \
                  4Gi.";
-    OpenApiRouter::with_openapi(docs::blank("Paddock: Kargo", description)).merge(kargo::routes())
+    family(docs::blank("Paddock: Kargo", description), kargo::routes())
+}
+
+/// A family of routes with its document, which shows who may call each of them.
+fn family(document: OpenApi, routes: OpenApiRouter<App>) -> OpenApiRouter<App> {
+    let mut family = OpenApiRouter::with_openapi(document).merge(routes);
+    access::document(family.get_openapi_mut());
+    family
 }
 
 fn platform_family() -> OpenApiRouter<App> {
@@ -72,7 +82,7 @@ fn platform_family() -> OpenApiRouter<App> {
                  body are rejected. Lists are paged with `after`. Authenticated create requests accept an \
                  Idempotency-Key, updates accept If-Match.";
     let document = docs::with_cluster_token(docs::blank("Paddock: platform", description));
-    OpenApiRouter::with_openapi(document).merge(platform::routes())
+    family(document, platform::routes())
 }
 
 fn fleet_family() -> OpenApiRouter<App> {
@@ -81,7 +91,7 @@ fn fleet_family() -> OpenApiRouter<App> {
                  require `async=true`.";
     let document = docs::with_fleet_error(docs::blank("Paddock: managed services", description));
     let document = docs::with_cluster_token(document);
-    OpenApiRouter::with_openapi(document).merge(fleet::routes())
+    family(document, fleet::routes())
 }
 
 fn router(app: App) -> Router {

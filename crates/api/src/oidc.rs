@@ -10,7 +10,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use model::Time;
 use model::event::{Actor, ExternalId};
-use model::user::{Role, User};
+use model::user::{Access, Role, User};
 use store::external_identity::{self, NewExternalUser};
 
 use crate::{App, Problem};
@@ -38,6 +38,17 @@ pub struct Claims {
     pub roles: Vec<String>,
     /// Expiry time of the token.
     pub expires_at: Time,
+}
+
+/// Role of users who only read.
+const VIEWER_ROLE: &str = "paddock-viewer";
+/// Role of users who read everything of all organizations.
+const AUDITOR_ROLE: &str = "paddock-auditor";
+
+impl Claims {
+    fn has_role(&self, name: &str) -> bool {
+        self.roles.iter().any(|role| role == name)
+    }
 }
 
 /// Reason why a token was rejected.
@@ -102,7 +113,7 @@ pub(crate) async fn user(app: &App, claims: &Claims) -> Result<(User, ExternalCl
         return Err(Problem::unauthenticated(detail));
     };
     let id = external_id(claims);
-    let role = if claims.is_org_admin { Role::Owner } else { Role::Member };
+    let role = role(claims);
     let existing =
         external_identity::find(&mut app.db.read().await?, &id).await.map_err(rejected)?;
     let user = match existing {
@@ -111,8 +122,22 @@ pub(crate) async fn user(app: &App, claims: &Claims) -> Result<(User, ExternalCl
     };
     must_belong_to(app, &user, &organization).await?;
     // The token's rights apply, not those at the first login.
-    let user = User { role, ..user };
+    let user = User { role, access: access(claims, user.access), ..user };
     Ok((user, ExternalClaims { account: claims.account.clone() }))
+}
+
+/// The role that a token claims: administrators of the organization are owners.
+fn role(claims: &Claims) -> Role {
+    match claims {
+        _ if claims.is_org_admin => Role::Owner,
+        _ if claims.has_role(VIEWER_ROLE) => Role::Viewer,
+        _ => Role::Member,
+    }
+}
+
+/// The access that a token claims: a platform administrator is never less than that.
+fn access(claims: &Claims, stored: Access) -> Access {
+    if stored == Access::Tenant && claims.has_role(AUDITOR_ROLE) { Access::Auditor } else { stored }
 }
 
 /// Fails if the token names another organization than the user's: its role there gives no rights

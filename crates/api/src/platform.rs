@@ -1,8 +1,10 @@
 //! The platform API, `/api/v1`: complete and versioned. Unknown fields in a body are rejected.
 
+pub(crate) mod access_token;
 pub(crate) mod agent;
 pub(crate) mod agent_log;
 pub(crate) mod cluster;
+pub(crate) mod credential;
 pub(crate) mod denied_owner;
 pub(crate) mod deployment;
 pub(crate) mod encryption;
@@ -19,6 +21,8 @@ pub(crate) mod kind;
 pub(crate) mod log;
 pub(crate) mod login;
 pub(crate) mod organization;
+pub(crate) mod organization_quota;
+pub(crate) mod password;
 pub(crate) mod queue;
 pub(crate) mod quota;
 pub(crate) mod resource;
@@ -42,9 +46,19 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(login::login))
         .routes(routes!(login::logout))
         .routes(routes!(organization::organization_list, organization::organization_create))
-        .routes(routes!(organization::organization_get, organization::organization_update))
+        .routes(routes!(
+            organization::organization_get,
+            organization::organization_update,
+            organization::deletion::organization_delete
+        ))
+        .routes(routes!(organization_quota::organization_quota_get))
+        .routes(routes!(organization_quota::organization_quota_update))
         .routes(routes!(user::user_list))
         .routes(routes!(user::user_get, user::user_update, user::user_delete))
+        .routes(routes!(password::password_reset_create))
+        .routes(routes!(password::password_reset_redeem))
+        .routes(routes!(access_token::token_list, access_token::token_create))
+        .routes(routes!(access_token::token_get, access_token::token_revoke))
         .routes(routes!(invite::invite_list, invite::invite_create))
         .routes(routes!(invite::invite_check))
         .routes(routes!(invite::invite_redeem))
@@ -107,6 +121,8 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(resource::resource_list))
         .routes(routes!(resource::resource_get))
         .routes(routes!(executor::executor_list))
+        .routes(routes!(credential::credential_list))
+        .routes(routes!(credential::credential_set, credential::credential_delete))
         .routes(routes!(quota::quota_get))
         .routes(routes!(quota::admin_quota_list, quota::admin_quota_create))
         .routes(routes!(quota::admin_quota_delete))

@@ -9,9 +9,11 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use model::Invalid;
 use model::invalid::FieldError;
+use model::organization::quota::Exceeded;
 use model::yaml::FileError;
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder, ResponsesBuilder};
 use wire::problem::Problem as Document;
+use wire::quota::QuotaExceeded;
 
 /// An error response.
 #[derive(Debug, Clone)]
@@ -19,13 +21,15 @@ pub struct Problem {
     status: StatusCode,
     detail: String,
     errors: Vec<FieldError>,
+    quota: Option<Box<QuotaExceeded>>,
     retry_after_secs: Option<u64>,
 }
 
 impl Problem {
     /// Creates a problem with a status.
     pub fn new(status: StatusCode, detail: impl Into<String>) -> Self {
-        Self { status, detail: detail.into(), errors: Vec::new(), retry_after_secs: None }
+        let detail = detail.into();
+        Self { status, detail, errors: Vec::new(), quota: None, retry_after_secs: None }
     }
 
     /// 400: an invalid field.
@@ -68,6 +72,16 @@ impl Problem {
         Self { errors: vec![taken], ..Self::conflict(format!("{field} {detail}.")) }
     }
 
+    /// 409: a quota of the organization would be exceeded.
+    fn quota(exceeded: Exceeded) -> Self {
+        let detail = format!(
+            "{} Nothing was changed; {}, or ask the platform administrator to raise the quota.",
+            capitalized(&exceeded.to_string()),
+            exceeded.kind.remedy()
+        );
+        Self { quota: Some(Box::new(exceeded.into())), ..Self::conflict(detail) }
+    }
+
     /// 429: too many requests.
     pub(crate) fn too_many(detail: impl Into<String>, retry_after_secs: u64) -> Self {
         let retry_after_secs = Some(retry_after_secs.max(1));
@@ -94,6 +108,7 @@ impl Problem {
             status: self.status.as_u16(),
             detail: self.detail.clone(),
             errors: self.errors.iter().cloned().map(Into::into).collect(),
+            quota: self.quota.as_deref().cloned(),
             request_id: request_id.to_owned(),
         }
     }
@@ -136,7 +151,7 @@ impl From<store::Error> for Problem {
     fn from(error: store::Error) -> Self {
         use store::Error::{
             AlreadyExists, Conflict, Database, InsufficientCapacity, Invalid, Limit, NotFound,
-            Stale, Unavailable,
+            QuotaExceeded, Stale, Unavailable,
         };
         match error {
             NotFound { kind, id } => Self::not_found(kind, &id),
@@ -152,6 +167,7 @@ impl From<store::Error> for Problem {
             Limit { limit, what } => Self::conflict(format!(
                 "The limit of {limit} {what} is reached; delete some, or ask the platform administrator to raise it."
             )),
+            QuotaExceeded(exceeded) => Self::quota(*exceeded),
             Invalid(invalid) => invalid.into(),
             Unavailable(cause) => {
                 tracing::warn!(cause, "database unavailable");
@@ -219,12 +235,18 @@ mod tests {
     fn snapshot_of_every_problem_is_current() {
         use store::Error::{
             AlreadyExists, Conflict, Database, InsufficientCapacity, Invalid, Limit, NotFound,
-            Stale, Unavailable,
+            QuotaExceeded, Stale, Unavailable,
         };
         let invalid = || model::Invalid::new("resources.cpu", "must not be negative");
         let mut two = invalid();
         two.0.extend(model::Invalid::new("name", "must not be empty").0);
         let missing = [("cpu".to_owned(), "1.5".parse().unwrap())].into_iter().collect();
+        let exceeded = Exceeded {
+            kind: "cpu".parse().unwrap(),
+            used: "7".parse().unwrap(),
+            requested: "2".parse().unwrap(),
+            limit: "8".parse().unwrap(),
+        };
         let errors = testing::every_variant!(store::Error {
             NotFound { .. } => [store::Error::not_found("cluster", "prod")],
             Stale { .. } => [Stale { seen: 2, now: 3 }],
@@ -232,6 +254,7 @@ mod tests {
             Conflict(_) => [Conflict("cluster prod is ready; only a failed cluster can be retried".into())],
             InsufficientCapacity { .. } => [InsufficientCapacity { missing }],
             Limit { .. } => [Limit { limit: 1000, what: "deployments per organization" }],
+            QuotaExceeded(_) => [QuotaExceeded(Box::new(exceeded))],
             Invalid(_) => [Invalid(invalid()), Invalid(two)],
             Unavailable(_) => [Unavailable("connection refused".into())],
             Database(_) => [Database("no such table".into())],

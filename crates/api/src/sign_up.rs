@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
+use model::access::{Action, SubjectKind, Verb};
 use model::event::Actor;
 
 use crate::app::SignUp;
@@ -57,7 +58,8 @@ pub(crate) fn may_invite(app: &App, caller: &Caller) -> Result<(), Problem> {
             "Sign-up is closed: no invites are created. Ask the platform administrator to allow them.",
         ));
     }
-    if caller.is_owner() || app.settings.member_invites {
+    let is_owner = caller.allows(Action::new(SubjectKind::Invite, Verb::Administer));
+    if is_owner || app.settings.member_invites {
         return Ok(());
     }
     Err(Problem::forbidden("Only an owner of the organization may invite users; ask an owner."))

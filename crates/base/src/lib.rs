@@ -1,4 +1,5 @@
-//! Time, randomness, tasks, shutdown, signals, named locks and removal of directory trees.
+//! Time, randomness, tasks, shutdown, signals, named locks, checked DNS resolution and removal of
+//! directory trees.
 //!
 //! The process-wide facilities: wall clock and monotonic clock, random bytes, background tasks, the
 //! shutdown signal. Each has a single source, here, so that tests and simulations can replace it;
@@ -9,6 +10,7 @@
 pub mod clock;
 pub mod entropy;
 pub mod locks;
+pub mod resolver;
 pub mod signals;
 pub mod stop;
 pub mod task;
@@ -16,4 +18,5 @@ pub mod tree;
 
 pub use clock::{Clock, Instant, SystemClock, monotonic};
 pub use entropy::{Entropy, OsEntropy};
+pub use resolver::Resolver;
 pub use stop::{Stop, Stopper};

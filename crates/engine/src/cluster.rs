@@ -5,7 +5,7 @@ mod draining;
 mod eviction;
 mod provisioning;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use model::cluster::{
 };
 use model::event::Actor;
 use model::work::Requeue;
-use model::{ClusterId, Time};
+use model::{ClusterId, ReplicaId, Time};
 use store::{Db, Read, Scope, lease};
 
 use crate::locked::{Locked, existing};
@@ -40,6 +40,9 @@ pub struct ClusterWorker {
     /// When each cluster was last repaired, and its generation then. Empty after a restart, so that
     /// every cluster is repaired once.
     last_repairs: Mutex<HashMap<ClusterId, (Time, i64)>>,
+    /// The namespaces of instances that were prepared on each cluster. Empty after a restart, so that
+    /// they are prepared once.
+    admitted: Mutex<HashMap<ClusterId, BTreeMap<String, ReplicaId>>>,
 }
 
 impl ClusterWorker {
@@ -54,6 +57,7 @@ impl ClusterWorker {
             placement_view,
             since,
             last_repairs: Mutex::default(),
+            admitted: Mutex::default(),
         }
     }
 
@@ -133,12 +137,16 @@ impl ClusterWorker {
             }
             next = next.into_iter().chain([self.db.now() + provisioning::REPAIR]).min();
         }
+        if cluster.provider.provisions() {
+            next = next.into_iter().chain(self.admit_instances(cluster).await?).min();
+        }
         Ok(next)
     }
 
     fn record_repair(&self, cluster: &Cluster) {
         let mut last_repairs = self.last_repairs.lock().unwrap_or_else(PoisonError::into_inner);
         last_repairs.insert(cluster.id, (self.db.now(), cluster.generation));
+        self.admitted.lock().unwrap_or_else(PoisonError::into_inner).remove(&cluster.id);
     }
 
     fn needs_repair(&self, cluster: &Cluster) -> bool {
@@ -156,6 +164,7 @@ impl Reconcile for ClusterWorker {
         let id: ClusterId = key.parse().map_err(|_| Error::Key(key.to_owned()))?;
         let Some((cluster, agent, last)) = self.advance(id).await? else {
             self.last_repairs.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+            self.admitted.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
             return Ok(Requeue::OnChange);
         };
         let next = self.maintain(&cluster, agent).await?;

@@ -83,6 +83,13 @@ pub async fn used(db: &Db) -> store::Result<BTreeSet<String>> {
         after = (subject.to_string(), name.clone());
         used.extend(page.iter().map(|(_, _, text)| key_id(text).to_owned()));
     }
+    let mut after = None;
+    loop {
+        let mut page = encrypted::credentials(&mut read, after.as_ref()).await?;
+        used.extend(page.iter().map(|stored| key_id(&stored.sealed).to_owned()));
+        let Some(last) = page.pop() else { break };
+        after = Some(last);
+    }
     Ok(used)
 }
 

@@ -31,6 +31,7 @@ fn fault(error: store::Error) -> Fault {
         store::Error::Unavailable(_) | store::Error::Database(_) | store::Error::Stale { .. } => {
             Fault::Unavailable(error.to_string())
         }
+        store::Error::QuotaExceeded(_) => quota_exceeded(&error),
         other => Fault::Refused(other.to_string()),
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use model::event::Actor;
 use model::work::{Key, Lane, Requeue};
 use store::deployment::placement;
-use store::{Db, agent_token, idempotency, token, work};
+use store::{Db, agent_token, idempotency, password_reset, token, work};
 
 use crate::{Error, Reconcile};
 
@@ -27,6 +27,7 @@ impl Reconcile for Housekeeping {
         let mut tx = self.db.begin(Actor::Worker(Self::NAME)).await?;
         token::prune(&mut tx).await?;
         agent_token::prune(&mut tx).await?;
+        password_reset::prune(&mut tx).await?;
         let oldest = tx.now() - RESPONSE_RETENTION;
         idempotency::prune(&mut tx, oldest).await?;
         let hour_ago = tx.now() - Duration::from_hours(1);

@@ -6,9 +6,11 @@
 
 pub mod agent_reports;
 pub mod cluster;
+pub mod credentials;
 pub mod deployment;
 mod driver;
 pub mod encryption;
+pub mod endpoints;
 pub mod environment;
 pub mod executor;
 pub mod housekeeping;
@@ -18,7 +20,9 @@ pub mod local_cluster;
 mod locked;
 mod metrics;
 pub mod operation;
+pub mod organization;
 pub mod placement;
+pub mod quota;
 mod reconcile;
 pub mod resource;
 pub mod rules;

@@ -50,6 +50,14 @@ pub async fn decrypt_env(seal: &dyn Encryption, deployment: &mut Deployment) {
     }
 }
 
+/// Hides the environment variables of a deployment from users who may not read them.
+pub fn hide_env(deployment: &mut Deployment) {
+    let Deployment { spec, .. } = deployment;
+    let names = std::mem::take(&mut spec.sealed_env).into_keys();
+    let names: Vec<String> = names.chain(std::mem::take(&mut spec.env).into_keys()).collect();
+    spec.env = names.into_iter().map(|name| (name, HIDDEN.to_owned())).collect();
+}
+
 /// Decrypts the secrets of each replica's desired state. A replica that can't be decrypted is left
 /// out, so that it does not block the others. Returns how many were left out.
 pub async fn decrypt_all(seal: &dyn Encryption, all: Vec<Desired>) -> (Vec<Desired>, usize) {

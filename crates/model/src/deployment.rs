@@ -6,10 +6,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::credential::{self, PullCredentials};
 use crate::invalid::Check;
 use crate::reason::StatusReason;
 use crate::text_enum::text_enum;
-use crate::{ClusterId, DeploymentId, InstanceId, Invalid, OrganizationId, Resources, Time, name};
+use crate::{
+    ClusterId, DeploymentId, InstanceId, Invalid, OrganizationId, Quantity, Resources, Time, name,
+};
 
 pub use reason::{Pull, Reason};
 
@@ -19,6 +22,15 @@ pub const MAX_REPLICAS: u32 = 1000;
 pub const MAX_PRIORITY: i64 = 1_000_000;
 /// Priority of reservations for instances: below every priority that users can request.
 pub const RESERVED_PRIORITY: i64 = -MAX_PRIORITY - 1;
+
+/// Default priority ceiling of an organization.
+pub const DEFAULT_MAX_PRIORITY: i64 = 100;
+/// CPU request of a replica with an image that requests none: 100m.
+pub const DEFAULT_CPU: Quantity = Quantity::from_milli(100);
+/// Memory request of a replica with an image that requests none: 64Mi. It is also its limit.
+pub const DEFAULT_RAM: Quantity = Quantity::whole(64 << 20);
+/// Minimum memory request of a replica with an image: 4Mi. Less than that is no usable limit.
+pub const MIN_RAM: Quantity = Quantity::whole(4 << 20);
 
 /// Replaces the values of environment variables where they must not be shown.
 pub const HIDDEN: &str = "•••";
@@ -165,6 +177,10 @@ pub struct Spec {
     /// Manifests as JSON, encrypted; decrypted when they are sent to the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sealed_manifests: Option<String>,
+    /// The organization's credentials of the image's registry. Only in the desired state that an
+    /// agent gets: never stored, never in events or logs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pull: Option<PullCredentials>,
 }
 
 /// A readiness probe.
@@ -184,6 +200,12 @@ impl Spec {
         self.resources.times(self.replicas).expect("validated on creation")
     }
 
+    /// The organization's credentials, if they are those of the image's registry.
+    pub fn pull_credentials(&self) -> Option<&PullCredentials> {
+        let registry = credential::registry_of(self.image.as_deref()?);
+        self.pull.as_ref().filter(|pull| pull.registry == registry)
+    }
+
     /// Does it run a workload, and not only reserve capacity?
     pub fn has_workload(&self) -> bool {
         self.image.is_some() || !self.manifests.is_empty()
@@ -194,20 +216,23 @@ impl Spec {
         let names = self.env.keys().chain(self.sealed_env.keys());
         let env = names.map(|key| (key.clone(), HIDDEN.to_owned())).collect();
         let (sealed_env, manifests) = (BTreeMap::new(), Vec::new());
-        Spec { env, sealed_env, manifests, sealed_manifests: None, ..self.clone() }
+        Spec { env, sealed_env, manifests, sealed_manifests: None, pull: None, ..self.clone() }
     }
 
     /// The spec without environment variables and manifests: what stays of a deleted deployment.
     #[must_use]
     pub fn without_secrets(&self) -> Spec {
         let (env, sealed_env, manifests) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
-        Spec { env, sealed_env, manifests, sealed_manifests: None, ..self.clone() }
+        Spec { env, sealed_env, manifests, sealed_manifests: None, pull: None, ..self.clone() }
     }
 
     fn check(&self, resource_field: &str) -> Result<(), Invalid> {
         let mut check = Check::default();
         check.field(self.image.as_deref().map_or(Ok(()), image));
         check.field(self.resources.check(resource_field));
+        if self.image.is_some() {
+            check.field(check_container(resource_field, &self.resources));
+        }
         check.field(check_replicas(self.replicas));
         check.field(env(&self.env));
         check.field(command(&self.command));
@@ -216,6 +241,35 @@ impl Spec {
         check.field(name::labels("node_selector", &self.node_selector));
         check.done()?;
         self.resources.times(self.replicas).map(drop)
+    }
+}
+
+/// The resources of a container, with defaults for CPU and memory that were not requested: without
+/// them it would have no limits.
+#[must_use]
+pub fn with_defaults(mut resources: Resources) -> Resources {
+    for (kind, default) in [("cpu", DEFAULT_CPU), ("ram", DEFAULT_RAM)] {
+        if resources.iter().all(|(requested, _)| requested != kind) {
+            resources.set(kind, default);
+        }
+    }
+    resources
+}
+
+/// Checks the resources of a container. Errors name the field `field`.
+pub fn check_container(field: &str, resources: &Resources) -> Result<(), Invalid> {
+    let mut requested = resources.iter().filter(|(kind, _)| *kind == "ram");
+    match requested.find(|(_, amount)| *amount < MIN_RAM) {
+        None => Ok(()),
+        Some((_, amount)) => Err(Invalid::new(
+            format!("{field}.ram"),
+            format!(
+                "must be at least {} for a container, not {}; omit it for the default of {}",
+                MIN_RAM.to_short_string(),
+                amount.to_short_string(),
+                DEFAULT_RAM.to_short_string()
+            ),
+        )),
     }
 }
 
@@ -331,6 +385,12 @@ pub struct Deployment {
 }
 
 impl Deployment {
+    /// Do its replicas take from the capacity of their machine, because they run containers? An
+    /// instance does from its placement on, before it has its workload.
+    pub fn takes_machine(&self) -> bool {
+        self.spec.has_workload() || self.instance_id.is_some()
+    }
+
     /// The cluster it is placed on or pinned to.
     pub fn cluster_id(&self) -> Option<ClusterId> {
         self.placed_on.or(self.pinned_to)
@@ -353,9 +413,13 @@ pub struct NewDeployment {
 }
 
 impl NewDeployment {
-    /// Checks the request. `resource_field` is the request's field name for the resources.
+    /// Checks the request and applies the default resources of a container. `resource_field` is the
+    /// request's field name for the resources.
     pub fn check(mut self, resource_field: &str) -> Result<Self, Invalid> {
         let mut check = Check::default();
+        if self.spec.image.is_some() {
+            self.spec.resources = with_defaults(self.spec.resources);
+        }
         if self.name.trim().is_empty() {
             self.name = default_name(self.spec.image.as_deref());
         }
@@ -374,6 +438,20 @@ pub fn check_priority(n: i64) -> Result<(), Invalid> {
         return Ok(());
     }
     Err(Invalid::new("priority", format!("must be from -{MAX_PRIORITY} to {MAX_PRIORITY}")))
+}
+
+/// Checks a priority against the ceiling of its organization.
+pub fn check_ceiling(priority: i64, ceiling: i64) -> Result<(), Invalid> {
+    if priority <= ceiling {
+        return Ok(());
+    }
+    Err(Invalid::new(
+        "priority",
+        format!(
+            "must be from -{MAX_PRIORITY} to {ceiling} in this organization, not {priority}; the \
+             platform administrator can raise the limit"
+        ),
+    ))
 }
 
 /// The last path segment of the image without tag and digest: `web` for `registry/shop/web:3`.

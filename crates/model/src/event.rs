@@ -51,6 +51,8 @@ text_enum!(Kind {
 pub enum Actor {
     /// An authenticated user.
     User(UserId),
+    /// A service account.
+    ServiceAccount(UserId),
     /// A bearer of an OIDC token without a user.
     External(ExternalId),
     /// An unauthenticated caller, who creates an organization or redeems an invite.
@@ -67,6 +69,7 @@ impl fmt::Display for Actor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Actor::User(id) => write!(f, "user:{id}"),
+            Actor::ServiceAccount(id) => write!(f, "service-account:{id}"),
             Actor::External(id) => write!(f, "oidc:{id}"),
             Actor::Anonymous => f.write_str("anonymous"),
             Actor::Worker(name) => write!(f, "worker:{name}"),

@@ -125,6 +125,8 @@ ids! {
     UserId;
     /// Id of an invite (not its code).
     InviteId;
+    /// Id of a token (not its secret).
+    TokenId;
     /// Id of a cluster.
     ClusterId;
     /// Id of a deployment.

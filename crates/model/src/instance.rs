@@ -268,6 +268,11 @@ pub struct Instance {
     pub updated_at: Time,
 }
 
+/// The Kubernetes namespace of an instance of a kind.
+pub fn namespace(kind: &str, id: InstanceId) -> String {
+    format!("{kind}-{id}")
+}
+
 impl Instance {
     /// The deadline of the current status, if it has one.
     pub fn deadline(&self) -> Option<Time> {
@@ -276,7 +281,7 @@ impl Instance {
 
     /// Its Kubernetes namespace.
     pub fn namespace(&self) -> String {
-        format!("{}-{}", self.kind, self.id)
+        namespace(&self.kind, self.id)
     }
 
     /// Labels that the cluster must have.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::user::Role;
 use crate::{Invalid, InviteId, OrganizationId, Time, UserId};
 
 /// Default lifetime of an invite.
@@ -18,6 +19,8 @@ pub struct Invite {
     pub id: InviteId,
     /// The organization to join.
     pub organization_id: OrganizationId,
+    /// The role of users who redeem it.
+    pub role: Role,
     /// The creator.
     pub created_by: UserId,
     /// Time of creation.

@@ -3,9 +3,12 @@
 //! No clock, randomness, files, sockets or SQL: their values are passed as arguments, so that every
 //! rule can be tested with properties.
 
+pub mod access;
+pub mod address;
 pub mod agent;
 pub mod backoff;
 pub mod cluster;
+pub mod credential;
 pub mod deployment;
 pub mod environment;
 pub mod event;
@@ -34,6 +37,7 @@ pub mod secret;
 pub mod template;
 mod text_enum;
 pub mod time;
+pub mod token;
 pub mod user;
 pub mod work;
 pub mod world;
@@ -47,7 +51,7 @@ mod snapshot;
 pub use agent::ReplicaId;
 pub use id::{
     ClusterId, DeploymentId, EnvironmentId, InstanceId, InviteId, OrganizationId, ResourceId,
-    TemplateId, UserId, Xid,
+    TemplateId, TokenId, UserId, Xid,
 };
 pub use invalid::Invalid;
 pub use page::Page;

@@ -26,6 +26,8 @@ pub struct Replica {
     pub placed_at: Option<Time>,
     /// Time of the start.
     pub started_at: Option<Time>,
+    /// The machine whose capacity it holds besides its node's.
+    pub machine: Option<String>,
 }
 
 /// The status of a deployment, derived from its replicas.
@@ -124,6 +126,7 @@ mod tests {
             desired: 0,
             placed_at: None,
             started_at: None,
+            machine: None,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::event::Actor;
 use crate::text_enum::text_enum;
 use crate::{Invalid, OrganizationId, Time, UserId, name};
 
@@ -13,6 +14,20 @@ pub enum Role {
     Owner,
     /// May do everything except managing members and reopening invites.
     Member,
+    /// May read everything and change nothing but its own password and tokens.
+    Viewer,
+}
+
+impl Role {
+    /// Whether the role has fewer rights than `other`.
+    pub fn is_less_than(self, other: Self) -> bool {
+        let rank = |role| match role {
+            Self::Viewer => 0,
+            Self::Member => 1,
+            Self::Owner => 2,
+        };
+        rank(self) < rank(other)
+    }
 }
 
 /// The access scope of a user.
@@ -23,6 +38,19 @@ pub enum Access {
     Tenant,
     /// All organizations: a platform administrator.
     Platform,
+    /// All organizations, only for reading.
+    Auditor,
+}
+
+/// What a user is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A person, who logs in.
+    #[default]
+    Person,
+    /// A program of the organization. It has no password; owners issue its tokens.
+    ServiceAccount,
 }
 
 /// A user, without the password hash.
@@ -40,10 +68,30 @@ pub struct User {
     pub role: Role,
     /// The access scope.
     pub access: Access,
+    /// Person or service account.
+    pub kind: Kind,
     /// Incremented with every change by users.
     pub generation: i64,
     /// Time of creation.
     pub created_at: Time,
+}
+
+impl User {
+    /// The name that people know it by: a service account's name, otherwise the login name.
+    pub fn short_name(&self) -> &str {
+        match self.kind {
+            Kind::Person => &self.username,
+            Kind::ServiceAccount => &self.display_name,
+        }
+    }
+
+    /// The actor of the user's changes.
+    pub fn actor(&self) -> Actor {
+        match self.kind {
+            Kind::Person => Actor::User(self.id),
+            Kind::ServiceAccount => Actor::ServiceAccount(self.id),
+        }
+    }
 }
 
 /// A validated request to create a user.
@@ -77,6 +125,22 @@ pub fn username(field: &str, text: &str) -> Result<String, Invalid> {
     Err(Invalid::new(field, "must contain only letters, digits and . _ - @ +"))
 }
 
+/// The unique username of a service account. No person can have it: usernames have no slash.
+pub fn service_account_username(organization: OrganizationId, name: &str) -> String {
+    format!("service-account/{organization}/{name}")
+}
+
+/// Checks the role of a service account.
+pub fn service_account_role(field: &str, role: Role) -> Result<Role, Invalid> {
+    match role {
+        Role::Owner => Err(Invalid::new(
+            field,
+            "must be member or viewer: a service account does not manage the organization",
+        )),
+        Role::Member | Role::Viewer => Ok(role),
+    }
+}
+
 /// Checks the length of a password.
 pub fn password(field: &str, text: &str, min_chars: usize) -> Result<(), Invalid> {
     let length = text.chars().count();
@@ -90,8 +154,9 @@ pub fn password(field: &str, text: &str, min_chars: usize) -> Result<(), Invalid
     Ok(())
 }
 
-text_enum!(Role { Owner => "owner", Member => "member" });
-text_enum!(Access { Tenant => "tenant", Platform => "platform" });
+text_enum!(Role { Owner => "owner", Member => "member", Viewer => "viewer" });
+text_enum!(Kind { Person => "person", ServiceAccount => "service_account" });
+text_enum!(Access { Tenant => "tenant", Platform => "platform", Auditor => "auditor" });
 
 #[cfg(test)]
 mod tests {

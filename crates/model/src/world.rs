@@ -16,6 +16,7 @@ mod decision;
 mod dry_run;
 mod explain;
 mod lifecycle;
+mod machine;
 mod node;
 mod order;
 mod pending;
@@ -25,6 +26,7 @@ mod queue;
 mod reserve;
 mod round;
 mod score;
+mod share;
 mod tree;
 mod unit;
 mod vector;
@@ -44,6 +46,7 @@ pub use unit::{Place, Target, Unit, UnitId};
 
 use class::{Class, Key};
 use cluster::ClusterEntry;
+use machine::Machines;
 use pool::Pool;
 use round::WorkItems;
 use unit::{Rank, Spot};
@@ -130,8 +133,9 @@ impl Entry {
 pub struct World {
     settings: Settings,
     pools: Vec<Pool>,
-    /// Pools by owner; shared clusters have none.
-    pool_of: HashMap<Option<OrganizationId>, usize>,
+    /// Pools by owner (shared clusters have none) and machine.
+    pool_of: HashMap<(Option<OrganizationId>, Option<usize>), usize>,
+    machines: Machines,
     clusters: HashMap<ClusterId, ClusterEntry>,
     entries: Vec<Entry>,
     vacant: Vec<usize>,
@@ -147,6 +151,14 @@ pub struct World {
     spread_spots: HashSet<(Xid, Spot)>,
     budgets: HashMap<OrganizationId, Budget>,
     over_budget: BTreeSet<(OrganizationId, usize)>,
+    /// Weights of organizations in fair shares, if not 1.
+    weights: HashMap<OrganizationId, i64>,
+    /// Classes with pending units that are pinned to a cluster, counted by organization.
+    pinned_requests: HashMap<ClusterId, HashMap<OrganizationId, usize>>,
+    /// Classes whose heads could preempt if other organizations were above their fair shares.
+    share_blocked: BTreeSet<usize>,
+    /// May an organization have come above its fair share since the last decision?
+    are_shares_stale: bool,
     /// When the heads of classes become due for a reservation.
     due: BTreeSet<(Time, usize)>,
     work: WorkItems,

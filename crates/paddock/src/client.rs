@@ -2,10 +2,12 @@
 //!
 //! The client uses the HTTP API only, with the types of `wire`; it never opens a database.
 
+mod account;
 mod admin;
 mod call;
 mod cluster;
 mod config;
+mod credential;
 mod demo;
 mod deployment;
 mod env;
@@ -20,6 +22,7 @@ mod image;
 mod invite;
 mod lines;
 mod login;
+mod member;
 mod names;
 mod operation_log;
 mod org;
@@ -42,6 +45,7 @@ mod sse;
 mod subject;
 mod table;
 mod template;
+mod token;
 mod wait;
 
 use std::process::ExitCode;
@@ -82,6 +86,12 @@ pub(crate) enum Command {
     /// Show the current user and server
     #[command(after_help = "Example:\n  paddock whoami")]
     Whoami,
+    /// Change your password, or set a new one with a reset code
+    #[command(subcommand, after_help = "Example:\n  paddock password change")]
+    Password(account::Command),
+    /// Create, list and revoke tokens of users and service accounts
+    #[command(subcommand, after_help = "Example:\n  paddock token create laptop --expires 30d")]
+    Token(token::Command),
     /// Manage the organization, its members and invites
     #[command(subcommand, after_help = "Example:\n  paddock org create acme --username ann")]
     Org(org::Command),
@@ -109,6 +119,15 @@ pub(crate) enum Command {
     Service(Box<service::Args>),
     /// Manage service accounts, the credentials of programs
     ServiceAccount(service_account::Args),
+    /// Manage your organization's credentials for Consul, Vault, Terraform and registries
+    #[command(subcommand, after_help = "Example:\n  paddock credential list")]
+    Credential(credential::Command),
+    /// Log in to image registries, for your organization's deployments
+    #[command(
+        subcommand,
+        after_help = "Example:\n  paddock registry login registry.example.com --username ci"
+    )]
+    Registry(credential::Registry),
     /// Show quota and usage per service
     #[command(after_help = "Example:\n  paddock quota")]
     Quota,
@@ -154,6 +173,8 @@ async fn dispatch(global: Global, command: Command, printer: &mut Printer) -> Re
         Command::Login(args) => login::run(args, &api, session, printer).await,
         Command::Logout => login::logout(&api, session, printer).await,
         Command::Whoami => login::whoami(&api, printer).await,
+        Command::Password(command) => account::run(command, &api, session, printer).await,
+        Command::Token(command) => token::run(command, &api, printer).await,
         Command::Org(command) => org::run(command, &api, session, printer).await,
         Command::Cluster(command) => cluster::run(command, &api, printer).await,
         Command::Deploy(args) => deployment::deploy(args, &api, printer).await,
@@ -163,6 +184,8 @@ async fn dispatch(global: Global, command: Command, printer: &mut Printer) -> Re
         Command::Env(command) => env::run(command, &api, printer).await,
         Command::Service(args) => service::run(*args, &api, printer).await,
         Command::ServiceAccount(args) => service_account::run(args, &api, printer).await,
+        Command::Credential(command) => credential::run(command, &api, printer).await,
+        Command::Registry(command) => credential::run_registry(command, &api, printer).await,
         Command::Quota => quota::run(&api, printer).await,
         Command::Queue(args) => queue::run(args, &api, printer).await,
         Command::Search(args) => search::run(args, &api, printer).await,

@@ -109,7 +109,10 @@ pub(crate) async fn run(args: Args, server: Option<String>) -> anyhow::Result<()
         Some(text) => Some(parse_capacity(text)?),
         None => Some(machine::capacity(&dir)).filter(|_| !is_kubernetes),
     };
-    let runtime = agent_runtime(args.containers, args.kubernetes.into(), &dir)?;
+    let mut runtime = agent_runtime(args.containers, args.kubernetes.into(), &dir)?;
+    if let Some(capacity) = &capacity {
+        runtime.capacity = capacity.clone();
+    }
     let _lock = lock_dir(&dir)?;
     let runtime = runtime::start(runtime).await?;
     let heartbeats = HeartbeatSender::new(connection.clone(), runtime.clone(), capacity);

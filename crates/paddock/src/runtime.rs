@@ -10,7 +10,8 @@ use std::time::Duration;
 use agent::{Runtime, RuntimeChoice, docker};
 use anyhow::Context;
 use base::{Entropy, OsEntropy, task};
-use runtime::{Cidr, Credentials, Registries};
+use model::Resources;
+use runtime::{Cidr, Credentials, Registries, Userns};
 use serde::Deserialize;
 
 /// Interval of image garbage collection, and how long an image must be unused before it is deleted.
@@ -32,11 +33,15 @@ pub(crate) struct Settings {
     pub(crate) egress: bool,
     /// Private networks that containers may reach.
     pub(crate) egress_allow: Vec<Cidr>,
+    /// Whether containers run in user namespaces.
+    pub(crate) userns: Userns,
+    /// Capacity that all containers may use together.
+    pub(crate) capacity: Resources,
 }
 
 /// Starts the selected runtime and its image garbage collection.
 pub(crate) async fn start(settings: Settings) -> anyhow::Result<Arc<dyn Runtime>> {
-    let Settings { choice, dir, registries, max_image_bytes, egress, egress_allow } = settings;
+    let Settings { choice, dir, registries, max_image_bytes, .. } = settings;
     if !registries.credentials.is_empty() && registries.repositories.is_empty() {
         tracing::warn!(
             "registry credentials are not used: name the repositories that every organization may pull \
@@ -50,8 +55,11 @@ pub(crate) async fn start(settings: Settings) -> anyhow::Result<Arc<dyn Runtime>
     let embedded = runtime::Options {
         registries: registries.clone(),
         max_image_bytes,
-        egress,
-        egress_allow,
+        egress: settings.egress,
+        egress_allow: settings.egress_allow,
+        userns: settings.userns,
+        max_cpu_milli: limit(settings.capacity.get("cpu").milli()),
+        max_ram_bytes: limit(settings.capacity.get("ram").milli() / 1000),
         ..runtime::Options::new(&dir, &instance)
     };
     let archives = dir.join("archives");
@@ -69,6 +77,11 @@ pub(crate) async fn start(settings: Settings) -> anyhow::Result<Arc<dyn Runtime>
         collected.gc_forever(GC_INTERVAL, GC_UNUSED_FOR).await;
     });
     Ok(runtime)
+}
+
+/// A limit; zero is none.
+fn limit(amount: i64) -> Option<i64> {
+    Some(amount).filter(|amount| *amount > 0)
 }
 
 /// Name that distinguishes this runtime's containers from others on the same machine. It is stored

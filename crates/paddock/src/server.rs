@@ -42,13 +42,20 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         listener.with_context(|| format!("--listen: cannot bind {}", settings.listen))?;
     let db = database::open(&settings).await?;
     let (files, rules_writer, rules) = rules::load(&settings.external.rules)?;
-    let server = parts(&settings, &db, rules).await?.build();
+    let parts = parts(&settings, &db, rules).await?;
+    let machine = parts.machine.clone();
+    let server = parts.build();
     let ensured = server.app.ensure_admin(settings.admin_password.as_deref()).await;
     let generated =
         ensured.map_err(|problem| anyhow::anyhow!("cannot create the user admin: {problem}"))?;
-    local_cluster::ensure(&db, &machine::capacity(&settings.data_dir)).await?;
+    let capacity = machine::capacity(&settings.data_dir);
+    local_cluster::ensure(&db, machine.as_ref().unwrap_or(&capacity)).await?;
+    if let Some(machine) = &machine {
+        local_cluster::ensure_machine(&db, machine).await?;
+    }
     housekeeping::start(&db).await?;
     engine::encryption::start(&db).await?;
+    engine::quota::start(&db).await?;
     print_address(&listener, generated.as_deref())?;
 
     let running = server.run(listener);
@@ -78,15 +85,24 @@ async fn parts(
     } else {
         None
     };
+    // A simulated runtime takes nothing from the machine.
+    let is_counted = runtime.as_ref().is_some_and(|runtime| is_real(runtime.name()));
+    let machine = is_counted.then(|| {
+        let capacity = machine::capacity(&settings.data_dir);
+        machine::overcommitted(&capacity, settings.overcommit_permille)
+    });
     let executors = executors::build(settings, db, &mut watched)?;
     let api = api::Settings {
         limits: settings.limits,
+        quotas: settings.quotas.clone(),
         password_min: settings.password_min,
         token_life: settings.token_life,
+        token_max_life: settings.token_max_life,
         request_timeout: settings.request_timeout,
         heartbeat_timeouts: settings.heartbeat_timeouts,
         runtime: runtime.as_ref().map_or("none", |runtime| runtime.name()).into(),
-        oidc: fleet::oidc(settings.external.oidc.as_ref(), db)?,
+        runtime_warning: runtime.as_ref().and_then(|runtime| runtime.warning()),
+        oidc: fleet::oidc(&settings.external, db)?,
         sso_endpoints: fleet::sso_endpoints(settings.external.sso.as_ref()),
         metrics: fleet::metrics(settings.external.metrics_url.as_deref(), db, &mut watched)?,
         terraform_templates: settings.external.terraform.publishers,
@@ -113,11 +129,17 @@ async fn parts(
         observe_every: settings.external.observe_every,
         monitored: watched,
         runtime,
+        machine,
         driver: engine::Options::default(),
         placement: settings.placement.clone(),
         heartbeat_timeouts: settings.heartbeat_timeouts,
         api,
     })
+}
+
+/// Whether a runtime of this name runs containers on this machine.
+fn is_real(runtime: &str) -> bool {
+    !matches!(runtime, "simulated" | "absent" | "none")
 }
 
 /// Prints the console's address and a generated password to standard output.

@@ -14,12 +14,14 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use ::runtime::Registries;
+use ::runtime::{Registries, Userns};
 use agent::RuntimeChoice;
 use anyhow::{Context, bail};
 use engine::placement;
-use model::Quantity;
 use model::cluster::HeartbeatTimeouts;
+use model::deployment::{DEFAULT_MAX_PRIORITY, MAX_PRIORITY};
+use model::organization::quota::{DefaultQuotas, Subject};
+use model::{Quantity, address};
 use store::Durability;
 use store::deployment::Limits;
 
@@ -39,11 +41,15 @@ pub(crate) struct Settings {
     /// Whether to start although keys of stored secrets are lost.
     pub(crate) accept_lost_keys: bool,
     pub(crate) local_agent: bool,
+    /// What containers may request in total, in thousandths of this machine's capacity.
+    pub(crate) overcommit_permille: i64,
     pub(crate) limits: Limits,
+    pub(crate) quotas: DefaultQuotas,
     pub(crate) placement: placement::Settings,
     pub(crate) heartbeat_timeouts: HeartbeatTimeouts,
     pub(crate) password_min: usize,
     pub(crate) token_life: Duration,
+    pub(crate) token_max_life: Duration,
     pub(crate) request_timeout: Duration,
     pub(crate) log_format: LogFormat,
     pub(crate) log: String,
@@ -86,9 +92,11 @@ impl Args {
         if self.admin_password.as_deref() == Some("") {
             bail!("--admin-password: must not be empty");
         }
+        let (quotas, mut limits, mut edge) = (self.quotas()?, self.limits()?, self.edge(listen)?);
+        override_limits(self.default_quota.as_deref(), &quotas, &mut limits, &mut edge);
         Ok(Settings {
             listen,
-            edge: self.edge(listen)?,
+            edge,
             external: self.external()?,
             database: self.database(&data_dir)?,
             runtime: self.runtime(&data_dir)?,
@@ -99,15 +107,33 @@ impl Args {
                 self.accept_lost_keys.as_deref(),
                 false,
             )?,
-            limits: self.limits()?,
+            overcommit_permille: self.overcommit_permille()?,
+            limits,
+            quotas,
             placement: self.placement()?,
             heartbeat_timeouts: self.heartbeat_timeouts()?,
             password_min: self.password_min()?,
             token_life: self.token_life()?,
+            token_max_life: self.token_max_life()?,
             request_timeout: self.request_timeout()?,
             log_format: log_format(self.log_format.as_deref())?,
             log: self.log.unwrap_or_else(|| "info".into()),
             admin_password: self.admin_password,
+        })
+    }
+
+    fn quotas(&self) -> anyhow::Result<DefaultQuotas> {
+        let mut quotas = DefaultQuotas::default();
+        let text = self.default_quota.as_deref().unwrap_or_default();
+        quotas.set_all(text).map_err(|invalid| anyhow::anyhow!("--default-quota: {invalid}"))?;
+        Ok(quotas)
+    }
+
+    fn overcommit_permille(&self) -> anyhow::Result<i64> {
+        let Some(text) = &self.machine_overcommit else { return Ok(1000) };
+        let factor = text.parse::<Quantity>().ok().map(Quantity::milli);
+        factor.filter(|permille| (100..=100_000).contains(permille)).with_context(|| {
+            format!("--machine-overcommit: must be a number from 0.1 to 100, not {text:?}")
         })
     }
 
@@ -123,6 +149,12 @@ impl Args {
                 0..=max,
             )?,
             per_cluster: number("--max-deployments-per-cluster", cluster, 10_000, 0..=max)?,
+            max_priority: number(
+                "--max-priority",
+                self.max_priority.as_deref(),
+                DEFAULT_MAX_PRIORITY,
+                -MAX_PRIORITY..=MAX_PRIORITY,
+            )?,
         })
     }
 
@@ -153,6 +185,12 @@ impl Args {
         let ten_years = 10 * 365 * 24 * 60 * 60;
         let secs = self.token_life_secs.as_deref();
         number("--token-life-secs", secs, 24 * 60 * 60, 1..=ten_years).map(Duration::from_secs)
+    }
+
+    fn token_max_life(&self) -> anyhow::Result<Duration> {
+        let secs = self.token_max_life_secs.as_deref();
+        let max = model::token::MAX_LIFETIME.as_secs();
+        number("--token-max-life-secs", secs, 365 * 24 * 60 * 60, 1..=max).map(Duration::from_secs)
     }
 
     fn request_timeout(&self) -> anyhow::Result<Duration> {
@@ -190,6 +228,12 @@ impl Args {
             max_image_bytes: self.max_image_size()?,
             egress: boolean("--egress", self.egress.as_deref(), true)?,
             egress_allow: list("--egress-allow", self.egress_allow.as_deref())?,
+            userns: match self.userns.as_deref() {
+                None | Some("auto") => Userns::Auto,
+                Some("off") => Userns::Off,
+                Some(other) => bail!("--userns: must be auto or off, not {other:?}"),
+            },
+            capacity: crate::server::machine::capacity(data_dir),
         })
     }
 
@@ -202,7 +246,19 @@ impl Args {
             credentials: credentials.transpose()?.unwrap_or_default(),
             repositories: list("--registry-repositories", repositories)?,
             realms: list("--registry-realm", realms)?,
+            addresses: self.addresses()?,
         })
+    }
+
+    /// Addresses to which the server connects on behalf of users.
+    fn addresses(&self) -> anyhow::Result<address::Policy> {
+        let allows_private = match self.private_addresses.as_deref() {
+            None | Some("refuse") => false,
+            Some("allow") => true,
+            Some(other) => bail!("--private-addresses: must be refuse or allow, not {other:?}"),
+        };
+        let allowed = list("--allow-address", self.allow_address.as_deref())?;
+        Ok(address::Policy { allows_private, allowed })
     }
 
     fn max_image_size(&self) -> anyhow::Result<u64> {
@@ -262,6 +318,30 @@ pub(crate) fn log_format(name: Option<&str>) -> anyhow::Result<LogFormat> {
 }
 
 /// Parses a whole number, or returns its default.
+/// A default quota of deployments or streams overrides the setting for it.
+fn override_limits(
+    text: Option<&str>,
+    quotas: &DefaultQuotas,
+    limits: &mut Limits,
+    edge: &mut edge::Settings,
+) {
+    let is_named = |subject: Subject| {
+        let mut parts = text.unwrap_or_default().split(',');
+        parts.any(|part| part.split('=').next().is_some_and(|name| name.trim() == subject.as_str()))
+    };
+    let count = |subject: Subject| {
+        let limit = quotas.get(&subject.into()).amount();
+        limit.map(|amount| amount.milli() / 1000)
+    };
+    if is_named(Subject::Deployments) {
+        limits.per_organization = count(Subject::Deployments).unwrap_or(i64::MAX);
+    }
+    if is_named(Subject::Streams) {
+        let max = count(Subject::Streams).unwrap_or(0);
+        edge.http.max_streams.organization = usize::try_from(max).unwrap_or(0);
+    }
+}
+
 fn number<T: FromStr + PartialOrd + Display>(
     name: &str,
     text: Option<&str>,
@@ -323,6 +403,11 @@ mod tests {
             (Args { max_image_size: Some("big".into()), ..Args::default() }, "--max-image-size"),
             (Args { egress: Some("some".into()), ..Args::default() }, "--egress"),
             (Args { egress_allow: Some("here".into()), ..Args::default() }, "--egress-allow"),
+            (Args { userns: Some("on".into()), ..Args::default() }, "--userns"),
+            (
+                Args { allow_address: Some("10.0.0.0/33".into()), ..Args::default() },
+                "--allow-address",
+            ),
             (
                 Args { registry_repositories: Some("a/*/b".into()), ..Args::default() },
                 "--registry-repositories",
@@ -343,6 +428,11 @@ mod tests {
                 Args { sqlite_durability: Some("maybe".into()), ..Args::default() },
                 "--sqlite-durability",
             ),
+            (
+                Args { machine_overcommit: Some("0".into()), ..Args::default() },
+                "--machine-overcommit",
+            ),
+            (Args { max_priority: Some("high".into()), ..Args::default() }, "--max-priority"),
             (Args { log_format: Some("xml".into()), ..Args::default() }, "--log-format"),
             (Args { token_life_secs: Some("0".into()), ..Args::default() }, "--token-life-secs"),
             (Args { local_agent: Some("maybe".into()), ..Args::default() }, "--local-agent"),

@@ -16,7 +16,7 @@ pub use operation::{
     Access, CLUSTER_DNS, CLUSTER_ID, Environment, Files, Log, Observed, Operation, Outcome,
     Progress, Task,
 };
-pub use probe::Probe;
+pub use probe::{Endpoints, Probe};
 
 /// Why an external system did not perform a call, as a message that a user can act on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

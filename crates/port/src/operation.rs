@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::future::BoxFuture;
 use model::operation::Subject;
 use model::resource::{Difference, Link, Reason};
-use model::{EnvironmentId, Invalid, OrganizationId, Secret, Time, UserId};
+use model::{EnvironmentId, Invalid, OrganizationId, ReplicaId, Secret, Time, UserId};
 use serde_json::{Map, Value};
 
 use super::{Fault, PortFuture, ready};
@@ -39,6 +39,9 @@ pub struct Task {
     pub files: Files,
     /// Secret settings from the user and what the adapter persisted ([`Operation::persist`]), by name.
     pub persisted: BTreeMap<String, Secret>,
+    /// The organization's own credentials of the external system, by name; empty if it uses the
+    /// platform's.
+    pub credentials: BTreeMap<String, Secret>,
     /// Idempotency key: the same for every attempt of one change, a new one for the next change and
     /// after a manual retry.
     pub key: String,
@@ -77,6 +80,7 @@ impl Task {
             link: None,
             files: Files::default(),
             persisted: BTreeMap::new(),
+            credentials: BTreeMap::new(),
             key: id.to_string(),
             since: Time(0),
             fence: 1,
@@ -206,6 +210,16 @@ pub trait Operation: Send + Sync {
     /// cluster is ready, to repair drift.
     fn prepare<'a>(&'a self, _: &'a Task, _: &'a Access) -> PortFuture<'a, Progress<Outcome>> {
         ready(Err(Fault::Refused("this provider cannot install an agent".into())))
+    }
+
+    /// Prepares namespaces of a cluster for instances, each with the replica that runs there. The
+    /// cluster's agent may write in these and in no others but its own.
+    fn admit_instances<'a>(
+        &'a self,
+        _: &'a Task,
+        _: &'a BTreeMap<String, ReplicaId>,
+    ) -> PortFuture<'a, ()> {
+        ready(Ok(()))
     }
 
     /// Adopts an existing object that others created, named as the external system names it.

@@ -29,6 +29,7 @@ fn main() -> ExitCode {
         ram: Some("256Mi".parse().expect("bytes")),
         disk: None,
         restart: Restart::Never,
+        pull: None,
     };
     let tokio = tokio::runtime::Runtime::new().expect("threads can be started");
     match tokio.block_on(run(&container)) {

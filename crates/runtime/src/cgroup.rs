@@ -1,5 +1,7 @@
 //! Cgroups of containers: checks, statistics and removal.
 
+pub(crate) mod parent;
+
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -126,6 +128,11 @@ pub(crate) fn kill(path: &str) {
     if !path.trim_matches('/').is_empty() {
         kill_all(&hierarchies().iter().map(|it| it.group(path)).collect::<Vec<_>>());
     }
+}
+
+/// Whether a cgroup exists.
+pub(crate) fn exists(path: &str) -> bool {
+    hierarchy_with("memory").is_some_and(|hierarchy| hierarchy.group(path).exists())
 }
 
 /// Removes a cgroup without children.

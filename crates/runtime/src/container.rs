@@ -6,10 +6,10 @@ use model::Quantity;
 use model::deployment::Restart;
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
+use crate::{Credentials, Error};
 
-/// Minimum memory with which pid 1 of a container can start.
-const MIN_RAM: i64 = 6 << 20;
+/// Minimum memory limit.
+const MIN_RAM: i64 = 4 << 20;
 /// Minimum size of a writable layer.
 const MIN_DISK: i64 = 4 << 20;
 
@@ -39,6 +39,9 @@ pub struct Container {
     pub disk: Option<Quantity>,
     /// Restart policy.
     pub restart: Restart,
+    /// The owner's credentials of the image's registry. They are never stored.
+    #[serde(skip)]
+    pub pull: Option<Credentials>,
 }
 
 impl Container {
@@ -52,14 +55,14 @@ impl Container {
         }
     }
 
-    /// Whether a container with this specification can be adopted. Older versions did not store the
-    /// owner of containers with images of a registry.
+    /// Whether a container with this specification can be adopted, whatever its image was pulled
+    /// with. Older versions did not store the owner of containers with images of a registry.
     pub(crate) fn is_same(&self, wanted: &Container) -> bool {
         let owner = self
             .owner
             .clone()
             .or_else(|| wanted.owner.clone().filter(|_| !crate::is_local(&wanted.image)));
-        Container { owner, ..self.clone() } == *wanted
+        Container { owner, pull: wanted.pull.clone(), ..self.clone() } == *wanted
     }
 
     /// The memory limit in bytes.
@@ -100,12 +103,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ram_below_6_mib_is_rejected() {
-        let error = check_ram(Some(5 << 20)).unwrap_err();
+    fn ram_below_4_mib_is_rejected() {
+        let error = check_ram(Some(3 << 20)).unwrap_err();
         assert!(
-            error.to_string().starts_with("Memory limit of 5 MiB is below the minimum"),
+            error.to_string().starts_with("Memory limit of 3 MiB is below the minimum"),
             "{error}"
         );
-        assert_eq!((check_ram(Some(6 << 20)), check_ram(None)), (Ok(()), Ok(())));
+        assert_eq!((check_ram(Some(4 << 20)), check_ram(None)), (Ok(()), Ok(())));
     }
 }

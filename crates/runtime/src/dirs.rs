@@ -78,6 +78,11 @@ impl Dirs {
         self.0.join("disks")
     }
 
+    /// Id ranges of owners.
+    pub(crate) fn ids(&self) -> PathBuf {
+        self.0.join("ids.json")
+    }
+
     /// Temporary files, removed at the next start.
     pub(crate) fn temporary(&self) -> PathBuf {
         self.0.join("tmp")

@@ -29,7 +29,7 @@ pub enum Error {
     },
     /// Memory limit is too low to start a container. Raise it.
     #[error(
-        "Memory limit of {} is below the minimum of 6 MiB. `ram` is in bytes: write 512Mi or 4Gi.",
+        "Memory limit of {} is below the minimum of 4 MiB. `ram` is in bytes: write 512Mi or 4Gi.",
         message::bytes(*bytes)
     )]
     TooLittleRam {
@@ -101,8 +101,8 @@ pub enum Error {
     /// The registry does not answer in time. Retry later; a retry resumes the pull.
     #[error("Image pull failed: {0}.")]
     RegistryTimedOut(String),
-    /// The registry refers to a host that is not allowed. Allow it in
-    /// [`Registries::realms`](crate::Registries).
+    /// The registry has an address that is not permitted, or refers to a host that is not allowed.
+    /// Allow it in [`Registries`](crate::Registries).
     #[error("Image pull failed: {0}.")]
     RegistryRefused(String),
     /// The image is corrupt or malicious. Use another image.

@@ -51,7 +51,7 @@ impl Embedded {
 }
 
 fn collect(dirs: &Dirs, usage: &Usage, unused_for: Duration) -> Freed {
-    let mut freed = Freed { images: remove_images(dirs, unused_for), layers: 0 };
+    let mut freed = Freed { images: remove_images(dirs, usage, unused_for), layers: 0 };
     let used = used_layers(dirs, usage);
     let unused =
         entries(&dirs.layers()).into_iter().filter(|layer| !used.contains(file_name(layer)));
@@ -78,12 +78,16 @@ fn collect(dirs: &Dirs, usage: &Usage, unused_for: Duration) -> Freed {
 }
 
 /// Removes the metadata of unused images. Returns their number.
-fn remove_images(dirs: &Dirs, unused_for: Duration) -> usize {
+fn remove_images(dirs: &Dirs, usage: &Usage, unused_for: Duration) -> usize {
     let running = plans(dirs);
     let used: HashSet<&str> = running.iter().map(|plan| plan.image.name.as_str()).collect();
     let is_used = |entry: &Path| {
         // Others are being written.
         if entry.extension().is_none_or(|extension| extension != "json") {
+            return true;
+        }
+        // A start is about to use it.
+        if entry.file_stem().and_then(|key| key.to_str()).is_some_and(|key| usage.is_pulling(key)) {
             return true;
         }
         let image: Option<Image> = read_json(entry);

@@ -1,6 +1,6 @@
 //! Images that are stored on this host.
 
-mod archive;
+pub(crate) mod archive;
 pub(crate) mod fetch;
 pub(crate) mod load;
 mod local;

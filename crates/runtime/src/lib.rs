@@ -18,7 +18,10 @@ mod credentials;
 mod dirs;
 mod error;
 mod forwarder;
+#[doc(hidden)]
+pub mod fuzzing;
 mod gc;
+mod ids;
 mod image;
 mod logs;
 pub mod message;
@@ -35,6 +38,7 @@ mod start;
 mod stop;
 mod unpack;
 mod usage;
+mod userns;
 
 use std::fs::File;
 
@@ -59,15 +63,23 @@ pub use image::repack::{Repack, repack};
 pub use image::{Reference, is_local, local_name, reference};
 pub use logs::LogStream;
 pub use network::cidr::Cidr;
-pub use options::{Firewall, Options};
+pub use options::{Firewall, Options, Userns};
 pub use running::ContainerStatus;
 
 /// The container runtime. Dropping it leaves containers running and their ports published.
 pub struct Embedded {
     options: Options,
     dirs: Dirs,
+    /// Limits of all containers together.
+    parent_limits: cgroup::parent::ParentLimits,
     /// How writable layers are limited.
     disk_kind: shim::DiskKind,
+    /// How containers see layers in their user namespace; none: they have no user namespace.
+    layer_ids: Option<userns::LayerIds>,
+    /// Why containers have no user namespace.
+    userns_warning: Option<String>,
+    /// Id ranges of owners.
+    ids: tokio::sync::Mutex<ids::Ids>,
     network: tokio::sync::Mutex<network::Network>,
     /// One lock per container, held during an operation on it.
     container_locks: Locks<()>,
@@ -99,12 +111,21 @@ impl Embedded {
                 "writable layers are in memory: loop devices or mkfs.ext4 (e2fsprogs) are missing"
             );
         }
+        let (layer_ids, userns_warning) = choose_userns(&options, capabilities.user_ns);
         let plans = plans(&dirs);
+        let ranges = plans.iter().filter_map(|plan| {
+            Some((plan.container.owner.clone().unwrap_or_default(), plan.user_ns?.first_id))
+        });
+        let ids = ids::Ids::open(dirs.ids(), ranges);
         let links = plans.iter().map(|plan| &plan.link);
         let network = network::Network::open(&options, firewall, links);
         let embedded = Embedded {
             dirs,
+            parent_limits: cgroup::parent::ParentLimits::new(&options),
             disk_kind: capabilities.disk,
+            layer_ids,
+            userns_warning,
+            ids: tokio::sync::Mutex::new(ids),
             network: tokio::sync::Mutex::new(network),
             container_locks: Locks::default(),
             images: Locks::default(),
@@ -116,6 +137,11 @@ impl Embedded {
         };
         embedded.resume(&plans).await;
         Ok(embedded)
+    }
+
+    /// Why containers are less isolated than they could be, for the administrator.
+    pub fn warning(&self) -> Option<&str> {
+        self.userns_warning.as_deref()
     }
 
     /// Republishes the ports of running containers and removes leftovers of interrupted operations.
@@ -135,6 +161,13 @@ impl Embedded {
             }
         }
         drop(self.purge(remove::trash(&self.dirs)));
+        // Containers of an older version, or of other settings.
+        let parent = format!("/paddock-{}", self.options.instance);
+        if cgroup::exists(&parent)
+            && let Err(error) = self.parent_limits.apply(&parent)
+        {
+            tracing::error!(%error, "limiting all containers together failed");
+        }
         if !plans.is_empty()
             && let Err(error) = self.network.lock().await.ensure_bridge().await
         {
@@ -179,6 +212,33 @@ impl Embedded {
     async fn lock_container(&self, name: &str) -> OwnedMutexGuard<()> {
         named_lock(&self.container_locks, name).lock_owned().await
     }
+}
+
+/// How containers run in user namespaces, or why they don't.
+fn choose_userns(
+    options: &Options,
+    found: Result<userns::LayerIds, String>,
+) -> (Option<userns::LayerIds>, Option<String>) {
+    let why = match found {
+        _ if options.userns == Userns::Off => "turned off".to_owned(),
+        Err(why) => why,
+        Ok(layers) => {
+            let layers_by = match layers {
+                userns::LayerIds::Idmapped => "idmapped mounts",
+                userns::LayerIds::Chowned => "chown at each start",
+            };
+            tracing::info!(layers_by, "containers run in user namespaces");
+            return (Some(layers), None);
+        }
+    };
+    tracing::warn!(
+        why,
+        "CONTAINERS RUN WITHOUT USER NAMESPACES: root of a container is root of this machine"
+    );
+    let warning = format!(
+        "containers run without user namespaces, their root is root of this machine: {why}"
+    );
+    (None, Some(warning))
 }
 
 /// Creates the directory and acquires its exclusive lock.

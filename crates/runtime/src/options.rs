@@ -18,6 +18,16 @@ pub enum Firewall {
     Iptables,
 }
 
+/// Whether containers run in user namespaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Userns {
+    /// If the kernel permits it.
+    #[default]
+    Auto,
+    /// No: root of a container is root of the host, without most privileges.
+    Off,
+}
+
 /// Configuration of the runtime.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -53,8 +63,23 @@ pub struct Options {
     pub log_files: u32,
     /// Disk limit of containers without one of their own: the size of their writable layer.
     pub disk_bytes: u64,
+    /// CPU limit of containers without one of their own, in thousandths.
+    pub default_cpu_milli: i64,
+    /// Memory limit of containers without one of their own.
+    pub default_ram_bytes: i64,
+    /// CPU limit of all containers together, in thousandths. At most 95 % of the host's CPUs, which
+    /// is the default.
+    pub max_cpu_milli: Option<i64>,
+    /// Memory limit of all containers together. At most 15/16 of the host's memory, which is the
+    /// default.
+    pub max_ram_bytes: Option<i64>,
     /// Maximum number of processes and threads of a container.
     pub max_pids: i64,
+    /// Whether containers run in user namespaces, each owner's with ids of its own.
+    pub userns: Userns,
+    /// Whether to shift the ids of layers by idmapped mounts, if the kernel has them. Otherwise
+    /// each start chowns all files of the image.
+    pub idmapped_mounts: bool,
     /// Program that isolates containers. Without a working one, no container starts.
     pub firewall: Firewall,
     /// Whether containers may open connections to public addresses and to the host's DNS servers.
@@ -84,7 +109,13 @@ impl Options {
             max_log_bytes: 10 << 20,
             log_files: 4,
             disk_bytes: 1 << 30,
+            default_cpu_milli: 100,
+            default_ram_bytes: 64 << 20,
+            max_cpu_milli: None,
+            max_ram_bytes: None,
             max_pids: 1024,
+            userns: Userns::Auto,
+            idmapped_mounts: true,
             firewall: Firewall::Auto,
             egress: true,
             egress_allow: Vec::new(),

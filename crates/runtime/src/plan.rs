@@ -8,9 +8,14 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::cgroup::parent::ParentLimits;
 use super::container::Container;
 use super::image::Image;
 use super::shim::Disk;
+use super::userns::UserNs;
+
+/// Memory with which pid 1 of a container can start.
+const MIN_RAM: i64 = 6 << 20;
 
 /// Instructions to a shim: written by the server before the shim starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,11 +38,36 @@ pub(crate) struct Plan {
     pub(crate) max_log_bytes: u64,
     pub(crate) log_files: u32,
     pub(crate) max_pids: i64,
+    /// Limits of containers without their own; zero: none, as in plans of older versions.
+    #[serde(default)]
+    pub(crate) default_cpu_milli: i64,
+    #[serde(default)]
+    pub(crate) default_ram_bytes: i64,
+    /// Limits of all containers together; none in plans of older versions.
+    #[serde(default)]
+    pub(crate) parent: Option<ParentLimits>,
     /// Writable layer; none: a plain directory, as in plans of older versions.
     #[serde(default)]
     pub(crate) disk: Option<Disk>,
+    /// User namespace; none: the host's, as in plans of older versions.
+    #[serde(default)]
+    pub(crate) user_ns: Option<UserNs>,
     /// Boot id: process ids of another boot are meaningless.
     pub(crate) boot: String,
+}
+
+impl Plan {
+    /// The memory limit in bytes. A lower one than pid 1 needs is raised to that.
+    pub(crate) fn ram_bytes(&self) -> Option<i64> {
+        let default = Some(self.default_ram_bytes).filter(|bytes| *bytes > 0);
+        self.container.ram_bytes().or(default).map(|bytes| bytes.max(MIN_RAM))
+    }
+
+    /// The CPU limit in millicores.
+    pub(crate) fn cpu_milli(&self) -> Option<i64> {
+        let default = Some(self.default_cpu_milli).filter(|milli| *milli > 0);
+        self.container.cpu_milli().or(default)
+    }
 }
 
 /// Network attachment of a container: a veth pair and an address.

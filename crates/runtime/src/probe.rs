@@ -13,6 +13,7 @@ use super::network::firewall::Tried;
 use super::options::Options;
 use super::shim::{DiskKind, probe_disk};
 use super::unpack::overlay;
+use super::userns::{self, LayerIds};
 
 /// What the host supports.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -21,7 +22,12 @@ pub(crate) struct Capabilities {
     pub(crate) firewalls: Tried,
     /// How writable layers are limited.
     pub(crate) disk: DiskKind,
+    /// How containers run in user namespaces; the error says why they can't.
+    pub(crate) user_ns: Result<LayerIds, String>,
 }
+
+/// Second argument of the helper process: don't use idmapped mounts.
+const NO_IDMAPPED_MOUNTS: &str = "no-idmapped-mounts";
 
 /// Runs the checks; the error says what is missing and how to provide it.
 pub(crate) async fn probe(options: &Options) -> Result<Capabilities, Error> {
@@ -33,6 +39,7 @@ pub(crate) async fn probe(options: &Options) -> Result<Capabilities, Error> {
     let output = tokio::process::Command::new(&options.program)
         .arg(Task::Probe.argument())
         .arg(&options.dir)
+        .args((!options.idmapped_mounts).then_some(NO_IDMAPPED_MOUNTS))
         .stdin(Stdio::null())
         .stderr(Stdio::null())
         .current_dir("/")
@@ -49,7 +56,8 @@ pub(crate) async fn probe(options: &Options) -> Result<Capabilities, Error> {
 /// Entry point of the helper process.
 pub(crate) fn child(directory: &Path) -> ExitCode {
     let work = directory.join(format!("tmp/probe-{}", std::process::id()));
-    let response = run_checks(&work);
+    let use_idmapped = std::env::args().nth(3).is_none_or(|mode| mode != NO_IDMAPPED_MOUNTS);
+    let response = run_checks(&work, use_idmapped);
     let _ = base::tree::remove(&work);
     match serde_json::to_writer(std::io::stdout().lock(), &response) {
         Ok(()) => ExitCode::SUCCESS,
@@ -57,7 +65,7 @@ pub(crate) fn child(directory: &Path) -> ExitCode {
     }
 }
 
-fn run_checks(work: &Path) -> Result<Capabilities, Error> {
+fn run_checks(work: &Path, use_idmapped: bool) -> Result<Capabilities, Error> {
     overlay::new_mount_namespace().map_err(|error| {
         Error::NotPermitted(format!(
             "Mount namespaces are not permitted ({error}): CAP_SYS_ADMIN is missing. Inside a \
@@ -77,13 +85,14 @@ fn run_checks(work: &Path) -> Result<Capabilities, Error> {
             nor tmpfs works ({error}). Install e2fsprogs and load the module `loop`."
         ))
     })?;
+    let user_ns = userns::probe(work, use_idmapped);
     attach::new_network_namespace().map_err(|error| {
         Error::NotPermitted(format!(
             "Network namespaces are not permitted ({error}): CAP_SYS_ADMIN is missing. Inside a \
              container, run privileged."
         ))
     })?;
-    Ok(Capabilities { firewalls: Tried::new(), disk })
+    Ok(Capabilities { firewalls: Tried::new(), disk, user_ns })
 }
 
 fn mount(work: &Path) -> std::io::Result<()> {
@@ -91,7 +100,8 @@ fn mount(work: &Path) -> std::io::Result<()> {
         fs::create_dir_all(work.join(name))?;
     }
     let root = work.join("root");
-    overlay::mount(&[work.join("lower")], &work.join("upper"), &work.join("work"), &root)?;
+    let (upper, inner) = (work.join("upper"), work.join("work"));
+    overlay::mount(&[work.join("lower")], &upper, &inner, &root, overlay::COPY_WHOLE)?;
     let wrote = fs::write(root.join("file"), "");
     overlay::unmount(&root)?;
     wrote

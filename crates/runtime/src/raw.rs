@@ -3,10 +3,11 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+use nix::sched::CloneFlags;
 use nix::sys::signal::{SigHandler, SigSet, Signal, signal};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -40,6 +41,90 @@ pub(crate) fn readable(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
         let (_, error) = error.into_parts();
         error
     })
+}
+
+/// Forks this process, which must be single-threaded, into new namespaces. Returns 0 in the child.
+fn fork(flags: CloneFlags) -> io::Result<i32> {
+    let flags = libc::c_long::from(flags.bits()) | libc::c_long::from(libc::SIGCHLD);
+    let none: libc::c_long = 0;
+    // SAFETY: like fork: no stack is given, so that both processes continue on copies of this one.
+    // No other thread exists that could hold a lock.
+    let pid = unsafe { libc::syscall(libc::SYS_clone, flags, none, none, none, none) };
+    if pid < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    i32::try_from(pid).map_err(io::Error::other)
+}
+
+/// Ends a forked process without cleanup that belongs to its parent.
+fn exit(code: i32) -> ! {
+    // SAFETY: ends the process; no memory is accessed.
+    unsafe { libc::_exit(code) }
+}
+
+/// Forks a process into new namespaces that waits until the returned descriptor is closed.
+pub(crate) fn hold(flags: CloneFlags) -> io::Result<(i32, OwnedFd)> {
+    let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    match fork(flags)? {
+        0 => {
+            drop(writer);
+            let _ = rustix::io::read(&reader, &mut [0; 1]);
+            exit(0)
+        }
+        child => Ok((child, writer)),
+    }
+}
+
+/// Waits for a child. Returns its exit code; that of a killed one is an error.
+pub(crate) fn wait(child: i32) -> io::Result<i32> {
+    use nix::sys::wait::{WaitStatus, waitpid};
+    loop {
+        match waitpid(nix::unistd::Pid::from_raw(child), None) {
+            Ok(WaitStatus::Exited(_, code)) => return Ok(code),
+            Ok(status) => return Err(io::Error::other(format!("{status:?}"))),
+            Err(nix::errno::Errno::EINTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Runs a function in a forked process, in new namespaces, and waits for it.
+pub(crate) fn run(flags: CloneFlags, f: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    let child = fork(flags)?;
+    if child == 0 {
+        // The error's number is all that fits into an exit code.
+        exit(match f() {
+            Ok(()) => 0,
+            Err(error) => error.raw_os_error().filter(|number| *number < 256).unwrap_or(255),
+        });
+    }
+    match wait(child)? {
+        0 => Ok(()),
+        255 => Err(io::Error::other("unknown error")),
+        number => Err(io::Error::from_raw_os_error(number)),
+    }
+}
+
+/// Shifts the ids of a detached mount to those of a user namespace, and makes it read-only.
+pub(crate) fn set_idmap(mount: BorrowedFd<'_>, user: BorrowedFd<'_>) -> io::Result<()> {
+    let attributes = libc::mount_attr {
+        attr_set: libc::MOUNT_ATTR_IDMAP | libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NODEV,
+        attr_clr: 0,
+        propagation: 0,
+        userns_fd: u64::try_from(user.as_raw_fd()).map_err(io::Error::other)?,
+    };
+    // SAFETY: the path is a string, and the structure has the layout and size that the call reads.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            mount.as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH,
+            &raw const attributes,
+            size_of::<libc::mount_attr>(),
+        )
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Requests to loop devices, from the kernel's `linux/loop.h`.

@@ -39,6 +39,8 @@ pub struct ContainerStatus {
     pub last_code: Option<i32>,
     /// Whether one of its processes was OOM-killed before that exit.
     pub is_oom: bool,
+    /// Its memory limit.
+    pub ram_bytes: Option<i64>,
     /// Backoff before its next restart.
     pub wait_ms: u64,
     /// Whether its shim was killed, so that its exit is unknown.
@@ -71,6 +73,7 @@ impl Embedded {
             restarts: state.restarts,
             last_code: last.and_then(|end| end.code),
             is_oom: last.is_some_and(|end| end.is_oom),
+            ram_bytes: plan.ram_bytes(),
             wait_ms: state.wait_ms,
             is_lost: !is_running && state.phase != Phase::Ended,
             endpoints: endpoints(&plan),

@@ -29,6 +29,7 @@ use super::dirs::{read_json, write_json};
 use super::network::attach;
 use super::plan::{Bundle, End, Phase, Plan, State};
 use super::unpack::overlay;
+use super::userns::{self, LayerIds, Namespaces};
 pub(crate) use disk::{Disk, DiskKind, probe as probe_disk};
 pub(crate) use log::{Record, file_name as log_file_name, numbers as log_numbers};
 
@@ -57,6 +58,8 @@ struct Shim {
     state: State,
     events: Events,
     log: Log,
+    /// User namespace of the container, which survives its restarts.
+    namespaces: Option<Namespaces>,
     /// Held as long as the shim lives.
     _lock: File,
 }
@@ -70,13 +73,14 @@ impl Shim {
             .ok_or_else(|| Error::Helper("Plan of the container is missing.".to_owned()))?;
         let state = State { shim: pid(), ..State::default() };
         write_json(&bundle.state(), &state).map_err(|e| failed("Writing the state", e))?;
-        attach::attach(&plan.link)?;
-        let layers: Vec<_> = plan.image.layers.iter().map(|id| plan.layers.join(id)).collect();
-        mount_root(&bundle, plan.disk.as_ref(), &layers)
+        let namespaces = plan.user_ns.map(|user_ns| Namespaces::new(user_ns.first_id)).transpose();
+        let namespaces = namespaces.map_err(|e| failed("Creating the user namespace", e))?;
+        attach::attach(&plan.link, namespaces.as_ref())?;
+        mount_root(&bundle, &plan, namespaces.as_ref())
             .map_err(|e| failed("Mounting the rootfs", e))?;
         let log = Log::open(&bundle.logs(), plan.max_log_bytes, plan.log_files)
             .map_err(|e| failed("Opening the log", e))?;
-        Ok(Self { bundle, plan, state, events, log, _lock: lock })
+        Ok(Self { bundle, plan, state, events, log, namespaces, _lock: lock })
     }
 
     /// Runs the container, with restarts, until it has ended.
@@ -86,7 +90,8 @@ impl Shim {
         let mut is_reported = false;
         loop {
             let began = base::monotonic();
-            let end = match Run::start(&self.bundle, &self.plan, self.state.restarts) {
+            let user = self.namespaces.as_ref().map(|namespaces| &namespaces.user);
+            let end = match Run::start(&self.bundle, &self.plan, user, self.state.restarts) {
                 Ok(run) => {
                     self.enter(Phase::Running, Some(run.pid()));
                     if !std::mem::replace(&mut is_reported, true) {
@@ -146,12 +151,13 @@ impl Shim {
     }
 }
 
+/// Mounts the container's root directory, with the ids of its user namespace.
 fn mount_root(
     bundle: &Bundle,
-    disk: Option<&Disk>,
-    layers: &[std::path::PathBuf],
+    plan: &Plan,
+    namespaces: Option<&Namespaces>,
 ) -> std::io::Result<()> {
-    let writable = match disk {
+    let writable = match &plan.disk {
         Some(disk) => {
             let directory = bundle.at("disk");
             disk.mount(&bundle.at("disk.img"), &directory)?;
@@ -160,15 +166,34 @@ fn mount_root(
         None => bundle.path().to_owned(),
     };
     let (upper, work) = (writable.join("upper"), writable.join("work"));
-    let (root, empty) = (bundle.at("root"), [bundle.at("empty")]);
-    for directory in [&upper, &work, &root, &empty[0]] {
+    let (root, empty, mapped) = (bundle.at("root"), bundle.at("empty"), bundle.at("layers"));
+    for directory in [&upper, &work, &root, &empty, &mapped] {
         std::fs::create_dir_all(directory)?;
     }
-    let layers = if layers.is_empty() { &empty[..] } else { layers };
+    let is_idmapped = plan.user_ns.is_some_and(|user| user.layers == LayerIds::Idmapped);
+    let layers = match namespaces {
+        Some(namespaces) if is_idmapped => {
+            namespaces.mount_idmapped(&plan.layers, &mapped)?;
+            &mapped
+        }
+        _ => &plan.layers,
+    };
+    let mut layers: Vec<_> = plan.image.layers.iter().map(|id| layers.join(id)).collect();
+    if layers.is_empty() {
+        layers.push(empty);
+    }
     // The rootfs shows the mode of the topmost directory, which is `upper`.
-    std::os::unix::fs::chown(&upper, Some(0), Some(0))?;
+    let owner = Some(plan.user_ns.map_or(0, |user| user.first_id));
+    std::os::unix::fs::chown(&upper, owner, owner)?;
     std::fs::set_permissions(&upper, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
-    overlay::mount(layers, &upper, &work, &root)
+    match plan.user_ns {
+        Some(user) if user.layers == LayerIds::Chowned => {
+            overlay::mount(&layers, &upper, &work, &root, overlay::COPY_METADATA)?;
+            userns::chown_tree(&root, user.first_id)?;
+        }
+        _ => overlay::mount(&layers, &upper, &work, &root, overlay::COPY_WHOLE)?,
+    }
+    if plan.user_ns.is_some() { userns::expose(bundle.path()) } else { Ok(()) }
 }
 
 /// Acquires the lock. A liveness check holds it for a moment, so a few attempts are made.

@@ -11,11 +11,12 @@ use super::plan::{Bundle, Link, Phase, Plan, State, boot_id};
 use super::running::is_alive;
 use super::shim::Disk;
 use super::usage::InUse;
+use super::userns::UserNs;
 use super::{Container, Embedded, Error, named_lock};
 
 /// How long a pulled image counts as current.
 const IMAGE_TTL: Duration = Duration::from_secs(10);
-/// Number of attempts to use an image that garbage collection removes meanwhile.
+/// Number of attempts to use an image that disappears meanwhile.
 const IMAGE_ATTEMPTS: usize = 3;
 /// Timeout of a shim's start.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
@@ -44,15 +45,21 @@ impl Embedded {
 
     /// The image of a container, with its layers registered as used.
     async fn used_image(&self, container: &Container) -> Result<(Image, InUse), Error> {
+        // Under the lock: a garbage collection in progress does not know of it, later ones retain the
+        // image's metadata, and thereby its layers, from before its pull until they are registered.
+        let _lease = {
+            let _layers = self.layers.read().await;
+            self.usage.pull(&container.image)
+        };
         for _ in 0..IMAGE_ATTEMPTS {
             let image = if is_local(&container.image) {
                 self.local_image(container).await?
             } else {
-                self.image(&container.image, container.owner.as_deref()).await?
+                self.image(container).await?
             };
             let _layers = self.layers.read().await;
             let in_use = self.usage.start(container, &image);
-            // Garbage collection may have been faster.
+            // Another program may have removed it.
             if self.is_stored(&image) {
                 return Ok((image, in_use));
             }
@@ -61,30 +68,44 @@ impl Embedded {
     }
 
     /// Returns the image, pulled unless it is current.
-    async fn image(&self, name: &str, owner: Option<&str>) -> Result<Image, Error> {
+    async fn image(&self, container: &Container) -> Result<Image, Error> {
+        let (name, owner) = (container.image.as_str(), container.owner.as_deref());
+        // Images that were pulled with an owner's credentials are for that owner only.
+        let key = match (&container.pull, owner) {
+            (Some(_), Some(owner)) => format!("{owner}\n{name}"),
+            _ => name.to_owned(),
+        };
         // Before the image's lock: an owner without a free slot must not delay others.
         let _pull_slot = self.pulls.acquire(owner).await;
-        let slot = named_lock(&self.images, name);
+        let slot = named_lock(&self.images, &key);
         let mut slot = slot.lock().await;
         if let Some((at, image)) = &*slot
             && at.elapsed() < IMAGE_TTL
+            // Without metadata, garbage collection would not retain its layers.
+            && self.dirs.image(name).exists()
             && self.is_stored(image)
         {
             return Ok(image.clone());
         }
         let stored =
-            read_json::<Image>(&self.dirs.image(name)).filter(|image| self.is_stored(image));
+            read_json::<Image>(&self.dirs.image(&key)).filter(|image| self.is_stored(image));
         // A digest never changes its meaning.
         let image = match stored {
             Some(stored) if name.contains("@sha256:") => stored,
-            stored => self.fetch(name, stored).await?,
+            stored => self.fetch(container, &key, stored).await?,
         };
         *slot = Some((base::monotonic(), image.clone()));
         Ok(image)
     }
 
-    async fn fetch(&self, name: &str, stored: Option<Image>) -> Result<Image, Error> {
-        let _in_use = self.usage.pull(name);
+    async fn fetch(
+        &self,
+        container: &Container,
+        key: &str,
+        stored: Option<Image>,
+    ) -> Result<Image, Error> {
+        let name = container.image.as_str();
+        let _in_use = self.usage.pull(key);
         let is_transient = |error: &Error| {
             matches!(
                 error,
@@ -94,7 +115,7 @@ impl Embedded {
                     | Error::Io { .. }
             )
         };
-        match (fetch(&self.options, name).await, stored) {
+        match (fetch(&self.options, name, key, container.pull.as_ref()).await, stored) {
             (Err(error), Some(stored)) if is_transient(&error) => {
                 tracing::warn!(image = name, %error, "image pull failed, using the stored image");
                 Ok(stored)
@@ -110,8 +131,9 @@ impl Embedded {
         image: Image,
     ) -> Result<Vec<String>, Error> {
         let failed = |error| Error::io("Preparing the container failed", error);
+        let user_ns = self.user_ns(container).await?;
         let link = self.network.lock().await.allocate().await?;
-        let plan = self.plan(container, image, link);
+        let plan = Plan { user_ns, ..self.plan(container, image, link) };
         // No await until the plan is written: cleanup finds the link through the plan.
         std::fs::create_dir_all(bundle.path()).map_err(failed)?;
         write_json(&bundle.plan(), &plan).map_err(failed)?;
@@ -134,10 +156,29 @@ impl Embedded {
             max_log_bytes: options.max_log_bytes,
             log_files: options.log_files.max(1),
             max_pids: options.max_pids,
+            default_cpu_milli: options.default_cpu_milli,
+            default_ram_bytes: options.default_ram_bytes,
+            parent: Some(self.parent_limits),
             disk: Some(self.disk(container)),
+            user_ns: None,
             boot: boot_id(),
             container: container.clone(),
         }
+    }
+
+    /// The user namespace of a container: with the id range of its owner.
+    async fn user_ns(&self, container: &Container) -> Result<Option<UserNs>, Error> {
+        let Some(layers) = self.layer_ids else { return Ok(None) };
+        let owner = container.owner.as_deref().unwrap_or_default();
+        let in_use = || {
+            let is_removed = super::remove::trash(&self.dirs).is_empty();
+            let plans = super::plans(&self.dirs).into_iter();
+            is_removed.then(|| plans.filter_map(|plan| Some(plan.user_ns?.first_id)).collect())
+        };
+        let first_id = self.ids.lock().await.range(owner, in_use);
+        let first_id = first_id
+            .map_err(|error| Error::io("Allocating user ids of the owner failed", error))?;
+        Ok(Some(UserNs { first_id, layers }))
     }
 
     /// The writable layer of a container.

@@ -6,7 +6,7 @@ pub(crate) mod root;
 pub(crate) mod stream;
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read, Seek};
 use std::path::Path;
 
 use super::dirs::Dirs;
@@ -90,15 +90,15 @@ fn build(
     // Images expect a readable root, regardless of the umask.
     set_mode(&upper, 0o755).map_err(|error| not_stored(&error))?;
     if below.is_empty() {
-        return fill(&upper, blob, diff_id, budget);
+        return fill(&upper, open(blob)?, diff_id, budget);
     }
     // On an overlay of the lower layers, so that paths through their symlinks resolve, and the
     // kernel creates the whiteouts.
     let lower: Vec<_> = below.iter().map(|chain| dirs.layer(chain)).collect();
     let merged = work.join("merged");
-    overlay::mount(&lower, &upper, &work.join("work"), &merged)
+    overlay::mount(&lower, &upper, &work.join("work"), &merged, overlay::COPY_WHOLE)
         .map_err(|error| not_stored(&error))?;
-    let filled = fill(&merged, blob, diff_id, budget);
+    let filled = open(blob).and_then(|blob| fill(&merged, blob, diff_id, budget));
     let unmounted = overlay::unmount(&merged).map_err(|error| not_stored(&error));
     filled.and(unmounted)
 }
@@ -108,10 +108,15 @@ fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
     fs::set_permissions(path, fs::Permissions::from_mode(mode))
 }
 
-fn fill(into: &Path, blob: &Path, diff_id: &str, budget: &mut Budget) -> io::Result<()> {
-    let file = open(blob)?;
+/// Applies a layer to a directory and checks its diff id.
+pub(crate) fn fill(
+    into: &Path,
+    blob: impl Read + Seek + 'static,
+    diff_id: &str,
+    budget: &mut Budget,
+) -> io::Result<()> {
     let root = Root::open(into).map_err(|error| not_stored(&error))?;
-    let mut contents = Contents::new(file, budget.bytes.saturating_add(1))?;
+    let mut contents = Contents::new(blob, budget.bytes.saturating_add(1))?;
     let limits = (budget.entries, budget.disk_bytes);
     let applied = Applier::new(root, limits.0, limits.1).apply_all(&mut contents);
     // The digest also covers data after the end of the tar.

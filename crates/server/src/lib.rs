@@ -24,11 +24,13 @@ use engine::executor::{Commands, Deployments, Instances};
 use engine::housekeeping::Housekeeping;
 use engine::instance::{EntitlementWorker, ExternalSystems, InstanceWorker};
 use engine::placement::{self, Placement};
+use engine::quota::RecountWorker;
 use engine::resource::{Executors, ResourceWorker};
 use engine::rules::RulesReader;
 use engine::scaling::{self, PoolWorker};
 use engine::search_index::{self, SearchIndex};
 use engine::{Driver, Metrics, Options};
+use model::Resources;
 use model::cluster::{HeartbeatTimeouts, Provider};
 use model::template::Executor;
 use port::{Monitored, Probe};
@@ -64,6 +66,8 @@ pub struct Parts {
     pub monitored: Vec<Arc<dyn Monitored>>,
     /// Container runtime of the local agent, if the server has one.
     pub runtime: Option<Arc<dyn Runtime>>,
+    /// What the local agent's machine may give to containers; none if it is not counted.
+    pub machine: Option<Resources>,
     /// Options of the work queue.
     pub driver: Options,
     /// Settings of placement.
@@ -86,6 +90,7 @@ pub struct Server {
     placement: Placement,
     search_index: SearchIndex,
     runtime: Option<Arc<dyn Runtime>>,
+    machine: Option<Resources>,
     stopper: Stopper,
     stop: Stop,
 }
@@ -94,6 +99,7 @@ impl Parts {
     /// Assembles the server without starting it.
     pub fn build(mut self) -> Server {
         let (stopper, stop) = stop::channel();
+        self.db.set_default_quotas(self.api.default_quotas());
         let (metrics, search_index) = (Metrics::default(), SearchIndex::new(self.db.clone()));
         let placement = Placement::new(self.db.clone(), self.placement.clone(), self.name.clone());
         let executors = self.executors();
@@ -119,6 +125,7 @@ impl Parts {
             rules: self.rules.clone(),
             seal: self.external.seal.clone(),
             runtime: self.runtime.clone(),
+            machine: self.machine.clone(),
             driver: self.driver(executors, metrics, &placement),
             placement,
             search_index,
@@ -175,6 +182,7 @@ impl Parts {
             .with(ResourceWorker::new(db.clone(), executors))
             .with(PoolWorker::new(db.clone(), rules, placement.view()))
             .with(rekey)
+            .with(RecountWorker { db: db.clone() })
             .with(Housekeeping { db })
     }
 }
@@ -203,8 +211,9 @@ impl Server {
         let mut tasks = vec![self.update_search_index()];
         if let Some(runtime) = self.runtime.take() {
             let link = InProcess::new(self.db.clone(), Provider::Local, self.seal.clone());
+            let local = local_agent::Local { runtime, machine: self.machine.take() };
             let stop = self.stop.clone();
-            tasks.push(local_agent::start(self.db.clone(), self.name.clone(), link, runtime, stop));
+            tasks.push(local_agent::start(self.db.clone(), self.name.clone(), link, local, stop));
         }
         tasks.push(task::spawn("http", api::serve(listener, self.app.clone(), self.stop.clone())));
         let Running { stopper, tasks: workers } = self.work();

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use agent::{Link, LinkError};
-use engine::{agent_reports, secrets};
+use engine::{agent_reports, credentials, secrets};
 use model::agent::{Desired, Report};
 use model::cluster::Provider;
 use port::Encryption;
@@ -43,7 +43,10 @@ impl InProcess {
 impl Link for InProcess {
     async fn desired(&self, all: bool) -> Result<Vec<Desired>, LinkError> {
         let desired = self.read(all).await.map_err(|error| LinkError(error.to_string()))?;
-        let (decrypted, omitted) = secrets::decrypt_all(&*self.seal, desired).await;
+        let (mut decrypted, omitted) = secrets::decrypt_all(&*self.seal, desired).await;
+        credentials::add_pull_credentials(&self.db, &*self.seal, &mut decrypted)
+            .await
+            .map_err(|error| LinkError(error.to_string()))?;
         self.is_incomplete.store(omitted > 0, Ordering::Relaxed);
         Ok(decrypted)
     }

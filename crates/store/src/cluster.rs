@@ -10,9 +10,10 @@ use model::cluster::{
     AgentHeartbeat, Capacity, Cluster, Hosting, NewCluster, NewNode, Node, Reason, Settings, Status,
 };
 use model::event::Kind;
+use model::organization::quota::Subject as Counted;
 use model::reason::StatusReason as _;
 use model::work::{Key, Lane};
-use model::{ClusterId, OrganizationId, Place, Resources, Time};
+use model::{ClusterId, OrganizationId, Place, Quantity, Resources, Time};
 
 use serde::Serialize;
 
@@ -20,7 +21,7 @@ use crate::db::{Json, Param, Row, Select, Value, json, params, readable, sql};
 use crate::deployment::{eviction, reserving};
 use crate::status::{self, Lifecycle, status_row};
 use crate::subject::{self, Id, Subject, by_id};
-use crate::{Error, Read, Result, Scope, Tx, capacity, work};
+use crate::{Error, Read, Result, Scope, Tx, capacity, organization, organization_quota, work};
 
 pub use crate::status::{explain, save, transition};
 pub use crate::subject::{count, list};
@@ -170,7 +171,11 @@ pub async fn create_with_id(
         ],
     )
     .await?;
+    organization::ensure_exists(tx, organization).await?;
     capacity::set_nodes(tx, id, &nodes).await?;
+    if let Some(owner) = organization {
+        organization_quota::charge(tx, owner, Counted::Clusters, Quantity::whole(1));
+    }
     record_event(tx, id, "created").await
 }
 
@@ -287,6 +292,11 @@ pub async fn release(tx: &mut Tx, id: ClusterId, request: &Resources) -> Result<
 /// Records that capacity was released other than by a deployment's end.
 pub(crate) async fn record_capacity_release(tx: &mut Tx, id: ClusterId) -> Result<()> {
     record_event(tx, id, "capacity_freed").await.map(drop)
+}
+
+/// Records that the capacity of the cluster's machine has changed.
+pub async fn announce_machine(tx: &mut Tx, id: ClusterId) -> Result<()> {
+    record_event(tx, id, "machine_changed").await.map(drop)
 }
 
 /// Records a heartbeat of a cluster's agent, unless the last one is less than `apart` old and the
@@ -410,8 +420,13 @@ pub async fn request_delete(tx: &mut Tx, cluster: &Cluster, is_forced: bool) -> 
 /// Deletes a cluster; its history stays.
 pub async fn delete(tx: &mut Tx, cluster: &Cluster) -> Result<()> {
     let now: Time = tx.now();
-    tx.run(sql!("UPDATE cluster SET deleted_at = $2 WHERE id = $1"), params![cluster.id, now])
-        .await?;
+    let sql = sql!("UPDATE cluster SET deleted_at = $2 WHERE id = $1 AND deleted_at IS NULL");
+    if tx.run(sql, params![cluster.id, now]).await? == 0 {
+        return Err(Error::not_found("cluster", cluster.id));
+    }
+    if let Some(owner) = cluster.organization_id {
+        organization_quota::release(tx, owner, Counted::Clusters, Quantity::whole(1));
+    }
     crate::operation::secret::delete_all(tx, cluster.id).await?;
     status::append(tx, cluster, "deleted").await
 }
@@ -457,7 +472,7 @@ pub(crate) async fn add_to_count(tx: &mut Tx, id: ClusterId, change: i64) -> Res
 ///
 /// Capacity changes acquire locks in one global order, to avoid deadlocks: this one (of several
 /// clusters, by id), deployments by id, capacity; and at the commit, when no other lock is waited
-/// for, deployment counters (`Tx::count`) and the work queue.
+/// for, deployment counters (`Tx::count`), quota usage (`organization_quota::flush`) and the work queue.
 pub async fn lock(tx: &mut Tx, id: ClusterId) -> Result<()> {
     tx.lock(&format!("cluster/{id}")).await
 }

@@ -12,14 +12,15 @@ mod value;
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use model::event::Actor;
+use model::organization::quota::DefaultQuotas;
 use model::work::{Key, Lane};
 use model::{ClusterId, OrganizationId, Time};
 use tokio::sync::watch;
 
-use crate::{Error, Result, cluster, migration, organization, work};
+use crate::{Error, Result, cluster, machine, migration, organization, organization_quota, work};
 use base::entropy::Ids;
 use base::{Clock, Entropy};
 
@@ -66,6 +67,7 @@ struct Inner {
     entropy: Arc<dyn Entropy>,
     ids: Ids,
     signals: Arc<Signals>,
+    default_quotas: RwLock<Arc<DefaultQuotas>>,
 }
 
 enum Engine {
@@ -103,7 +105,9 @@ impl Db {
         entropy: Arc<dyn Entropy>,
     ) -> Result<Self> {
         let ids = Ids::new(&*entropy);
-        let db = Self(Arc::new(Inner { engine, clock, entropy, ids, signals }));
+        let default_quotas = RwLock::default();
+        let inner = Inner { engine, clock, entropy, ids, signals, default_quotas };
+        let db = Self(Arc::new(inner));
         migration::run(&db).await?;
         Ok(db)
     }
@@ -131,6 +135,17 @@ impl Db {
         &*self.0.entropy
     }
 
+    /// Quotas of organizations that have none of their own.
+    pub fn default_quotas(&self) -> Arc<DefaultQuotas> {
+        self.0.default_quotas.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Sets the quotas of organizations that have none of their own.
+    pub fn set_default_quotas(&self, quotas: DefaultQuotas) {
+        let mut current = self.0.default_quotas.write().unwrap_or_else(PoisonError::into_inner);
+        *current = Arc::new(quotas);
+    }
+
     /// A read-only handle. Each statement sees the data committed when it runs.
     pub async fn read(&self) -> Result<Read> {
         Ok(Read::new(match &self.0.engine {
@@ -152,6 +167,7 @@ impl Db {
             now,
             actor,
             counts: BTreeMap::new(),
+            quota: organization_quota::Pending::default(),
             wakes: BTreeMap::new(),
             is_queue_changed: false,
         })
@@ -248,6 +264,8 @@ pub struct Tx {
     actor: Actor,
     /// Counters to change at the commit, so that no lock is waited for while a counter is locked.
     counts: BTreeMap<Counter, i64>,
+    /// Changes of quota usage to apply at the commit, for the same reason.
+    quota: organization_quota::Pending,
     /// Keys to wake at the commit, with lane and time.
     wakes: BTreeMap<Key, (Lane, Time)>,
     is_queue_changed: bool,
@@ -340,7 +358,7 @@ impl Tx {
         *wake = (wake.0.min(lane), wake.1.min(at));
     }
 
-    /// Changes a deployment counter at the commit.
+    /// Changes a counter at the commit.
     pub(crate) fn count(&mut self, counter: Counter, change: i64) {
         *self.counts.entry(counter).or_default() += change;
     }
@@ -351,9 +369,22 @@ impl Tx {
             match counter {
                 Counter::Cluster(id) => cluster::add_to_count(self, id, change).await?,
                 Counter::Organization(id) => organization::add_to_count(self, id, change).await?,
+                Counter::Machine(name, kind) => {
+                    machine::add_to_used(self, &name, &kind, change).await?;
+                }
             }
         }
         Ok(())
+    }
+
+    /// Changes of quota usage to apply at the commit.
+    pub(crate) fn quota_pending(&mut self) -> &mut organization_quota::Pending {
+        &mut self.quota
+    }
+
+    /// Quotas of organizations that have none of their own.
+    pub(crate) fn default_quotas(&self) -> Arc<DefaultQuotas> {
+        self.db.default_quotas()
     }
 
     /// Signals a change of the queue without a wake-up.
@@ -361,9 +392,10 @@ impl Tx {
         self.is_queue_changed = true;
     }
 
-    /// Commits the transaction. When this returns, it is durable.
+    /// Commits the transaction. When this returns, it is durable. Fails if a quota is exceeded.
     pub async fn commit(mut self) -> Result<()> {
         self.flush_counts().await?;
+        organization_quota::flush(&mut self).await?;
         let wakes = std::mem::take(&mut self.wakes);
         let is_work_changed = self.is_queue_changed || !wakes.is_empty();
         for (key, (lane, at)) in wakes {
@@ -389,11 +421,14 @@ impl Tx {
     }
 }
 
-/// Deployment counters, in the order in which their rows are locked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// Counters of deployments and of machines' used capacity, in the order in which their rows are
+/// locked.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Counter {
     Cluster(ClusterId),
     Organization(OrganizationId),
+    /// Name and resource type.
+    Machine(String, String),
 }
 
 /// A savepoint.

@@ -18,12 +18,14 @@ use std::time::Duration;
 
 use model::deployment::{Deployment, NewDeployment, Reason, Status};
 use model::event::Kind;
+use model::organization::quota::Subject as Counted;
 use model::reason::StatusReason as _;
 use model::replica::Replica;
 use model::work::{Key, Lane};
-use model::{ClusterId, DeploymentId, InstanceId, OrganizationId, Time};
+use model::{ClusterId, DeploymentId, InstanceId, OrganizationId, Quantity, Time};
 
 use crate::db::{Counter, Json, Select, params, sql};
+use crate::organization_quota::{self, Admission};
 use crate::status::{self, Agent, summarize, summarize_deleting, transition_replicas};
 use crate::subject::{self, Subject as _, by_id, row};
 use crate::{Error, Read, Result, Scope, Tx, cluster, event, instance, organization};
@@ -45,10 +47,12 @@ pub const ENDING: &str = "ending";
 /// Maximum numbers of deployments.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Per organization.
+    /// Per organization that has no quota of its own.
     pub per_organization: i64,
     /// Per cluster, including pinned ones.
     pub per_cluster: i64,
+    /// Priority ceiling of organizations for which the administrator has set none.
+    pub max_priority: i64,
 }
 
 /// Filter for lists.
@@ -88,11 +92,26 @@ pub async fn create_as(
     if let Some(id) = new.pinned_to {
         cluster::get(tx, Scope::Organization(owner), id).await?;
     }
+    organization::check_priority(tx, owner, new.priority, limits.max_priority).await?;
     if let Some(id) = new.pinned_to {
         cluster::add_deployment(tx, id, limits.per_cluster).await?;
     }
-    organization::add_deployment(tx, owner, limits.per_organization).await?;
-    insert(tx, id, owner, new, (None, None)).await
+    tx.count(Counter::Organization(owner), 1);
+    organization_quota::charge_within(tx, owner, Counted::Deployments, limits.per_organization);
+    let deployment = insert(tx, id, owner, new, For::User).await?;
+    organization::ensure_exists(tx, Some(owner)).await?;
+    Ok(deployment)
+}
+
+/// What a deployment is created for.
+#[derive(Debug, Clone, Copy)]
+enum For<'a> {
+    /// A user.
+    User,
+    /// An instance.
+    Instance(InstanceId, Admission),
+    /// Reserved capacity for an instance type: charged to nobody.
+    Reservation(&'a str),
 }
 
 async fn insert(
@@ -100,9 +119,18 @@ async fn insert(
     id: DeploymentId,
     owner: OrganizationId,
     new: &NewDeployment,
-    (instance, reserved): (Option<InstanceId>, Option<&str>),
+    purpose: For<'_>,
 ) -> Result<Deployment> {
     let (now, by) = (tx.now(), tx.actor().to_string());
+    let (instance, reserved, admission) = match purpose {
+        For::User => (None, None, Some(Admission::Checked)),
+        For::Instance(id, admission) => (Some(id), None, Some(admission)),
+        For::Reservation(of_type) => (None, Some(of_type), None),
+    };
+    if let Some(admission) = admission {
+        let request = (&new.spec.resources, new.spec.replicas);
+        organization_quota::charge_resources(tx, owner, request, admission);
+    }
     let reason = Reason::AwaitingPlacement;
     tx.run(
         sql!(
@@ -191,6 +219,7 @@ pub struct Change {
 pub async fn set(tx: &mut Tx, id: DeploymentId, change: &Change) -> Result<Deployment> {
     let (mut deployment, mut replicas) = lock_with_clusters(tx, Scope::All, id).await?;
     if let Some(target) = change.replicas {
+        charge_scaling(tx, &deployment, target);
         deployment.spec.replicas = target;
         scale(tx, &deployment, &mut replicas, target).await?;
     }
@@ -204,6 +233,17 @@ pub async fn set(tx: &mut Tx, id: DeploymentId, change: &Change) -> Result<Deplo
     .await?;
     let changed = get(tx, Scope::All, id).await?;
     summarize(tx, &changed, &replicas, "updated").await
+}
+
+/// Charges the additional replicas, or releases the surplus ones.
+fn charge_scaling(tx: &mut Tx, now: &Deployment, target: u32) {
+    let (owner, have, request) = (now.organization_id, now.spec.replicas, &now.spec.resources);
+    if target > have {
+        let added = (request, target - have);
+        organization_quota::charge_resources(tx, owner, added, Admission::Checked);
+    } else {
+        organization_quota::release_resources(tx, owner, (request, have - target));
+    }
 }
 
 async fn scale(
@@ -323,9 +363,15 @@ pub(crate) async fn delete_if_empty(
     if let Some(id) = deployment.pinned_to {
         tx.count(Counter::Cluster(id), -1);
     }
-    // Deployments of instances count towards the instance's quota, reservations towards none.
-    if deployment.instance_id.is_none() && deployment.reserved.is_none() {
-        tx.count(Counter::Organization(deployment.organization_id), -1);
+    let owner = deployment.organization_id;
+    if deployment.reserved.is_none() {
+        let request = (&deployment.spec.resources, deployment.spec.replicas);
+        organization_quota::release_resources(tx, owner, request);
+        // Deployments of instances count towards the instance's quota.
+        if deployment.instance_id.is_none() {
+            organization_quota::release(tx, owner, Counted::Deployments, Quantity::whole(1));
+            tx.count(Counter::Organization(owner), -1);
+        }
     }
     append(tx, deployment, "deleted").await
 }
@@ -373,7 +419,7 @@ async fn lock_if_exists(tx: &mut Tx, id: DeploymentId) -> Result<Option<Deployme
 }
 
 /// Locks a deployment and the clusters whose capacity it holds.
-async fn lock_with_clusters(
+pub(crate) async fn lock_with_clusters(
     tx: &mut Tx,
     scope: Scope,
     id: DeploymentId,

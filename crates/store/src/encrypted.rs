@@ -3,9 +3,10 @@
 //! A value is replaced only if it has not changed since it was read: the condition is the lock.
 //! Replacing a value is no change of its subject: no event, no new generation.
 
+use model::credential::System;
 use model::deployment::Spec;
 use model::operation::Subject;
-use model::{ClusterId, DeploymentId, InstanceId, ResourceId};
+use model::{ClusterId, DeploymentId, InstanceId, OrganizationId, ResourceId};
 
 use crate::db::{Json, params, sql};
 use crate::{Error, Read, Result, Tx};
@@ -102,4 +103,53 @@ pub async fn set_secret(
         "UPDATE operation_secret SET sealed = $4 WHERE subject_id = $1 AND name = $2 AND sealed = $3"
     );
     Ok(tx.run(sql, params![subject, name, old, new]).await? == 1)
+}
+
+/// The secret of an organization's credential, as it is stored.
+#[derive(Debug, Clone)]
+pub struct StoredCredential {
+    /// The organization.
+    pub organization: OrganizationId,
+    /// The system.
+    pub system: System,
+    /// The name.
+    pub name: String,
+    /// The ciphertext.
+    pub sealed: String,
+}
+
+/// A page of the organizations' credentials, after that organization, system and name.
+pub async fn credentials(
+    read: &mut Read,
+    after: Option<&StoredCredential>,
+) -> Result<Vec<StoredCredential>> {
+    let (organization, system, name) = match after {
+        Some(last) => (last.organization.to_string(), last.system.as_str(), last.name.as_str()),
+        None => (String::new(), "", ""),
+    };
+    let sql = sql!(
+        "SELECT organization_id, system, name, sealed FROM credential WHERE organization_id > $1 ",
+        "OR (organization_id = $1 AND (system > $2 OR (system = $2 AND name > $3))) ",
+        "ORDER BY organization_id, system, name LIMIT $4"
+    );
+    let rows = read.all(sql, params![organization, system, name, PAGE]).await?;
+    rows.into_iter()
+        .map(|mut row| {
+            let (organization, system): (_, String) = (row.take()?, row.take()?);
+            let invalid = |_| Error::Database("invalid credential system".into());
+            let system = system.parse().map_err(invalid)?;
+            Ok(StoredCredential { organization, system, name: row.take()?, sealed: row.take()? })
+        })
+        .collect()
+}
+
+/// Replaces the secret of a credential. Returns whether it was unchanged.
+pub async fn set_credential(tx: &mut Tx, old: &StoredCredential, new: &str) -> Result<bool> {
+    let sql = sql!(
+        "UPDATE credential SET sealed = $5 WHERE organization_id = $1 AND system = $2 ",
+        "AND name = $3 AND sealed = $4"
+    );
+    let StoredCredential { organization, system, name, sealed } = old;
+    let kind = system.as_str();
+    Ok(tx.run(sql, params![organization, kind, name, sealed, new]).await? == 1)
 }

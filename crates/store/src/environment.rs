@@ -6,16 +6,17 @@
 use std::collections::BTreeMap;
 
 use model::environment::{Environment, OnDrift, Reason, Status};
+use model::organization::quota::Subject as Counted;
 use model::reason::StatusReason as _;
 use model::work::{Key, Lane};
-use model::{EnvironmentId, OrganizationId, TemplateId, Time, UserId};
+use model::{EnvironmentId, OrganizationId, Quantity, TemplateId, Time, UserId};
 use serde::Serialize;
 use serde_json::Map;
 
 use crate::db::{Json, Param, Select, Value, json, params, readable, sql};
 use crate::status::{self, Lifecycle, status_row};
 use crate::subject::{self, Subject as _, by_id, row};
-use crate::{Error, Read, Result, Scope, Tx, work};
+use crate::{Error, Read, Result, Scope, Tx, organization_quota, work};
 
 pub use crate::status::{save, transition};
 pub use crate::subject::list;
@@ -62,6 +63,8 @@ impl Lifecycle for Environment {
     async fn entered(&mut self, tx: &mut Tx) -> Result<()> {
         if self.status == Status::Destroyed {
             self.destroyed_at = Some(tx.now());
+            let owner = self.organization_id;
+            organization_quota::release(tx, owner, Counted::Environments, Quantity::whole(1));
             let sql = sql!("DELETE FROM environment_template WHERE environment_id = $1");
             tx.run(sql, params![self.id]).await?;
         }
@@ -140,6 +143,8 @@ pub async fn create(
         )
         .await?;
     let made = Environment::from_row(made.ok_or(Error::AlreadyExists { field: "name" })?)?;
+    crate::organization::ensure_exists(tx, Some(organization)).await?;
+    organization_quota::charge(tx, organization, Counted::Environments, Quantity::whole(1));
     set_templates(tx, id, &new.templates).await?;
     status::record_event(tx, &made, "created").await?;
     Ok(made)

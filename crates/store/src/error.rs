@@ -1,5 +1,6 @@
 //! Errors of the store, by what a caller can do about them.
 
+use model::organization::quota::Exceeded;
 use model::{Invalid, Resources};
 
 /// Why the store failed. In each case nothing was changed.
@@ -46,6 +47,9 @@ pub enum Error {
         /// What is limited.
         what: &'static str,
     },
+    /// A quota of the organization would be exceeded.
+    #[error("{0}")]
+    QuotaExceeded(Box<Exceeded>),
     /// The input violates a rule that only the store can check.
     #[error(transparent)]
     Invalid(#[from] Invalid),

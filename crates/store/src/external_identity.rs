@@ -7,8 +7,9 @@ use model::{OrganizationId, Xid, name};
 use crate::db::{params, sql};
 use crate::{Error, Read, Result, Tx, organization, user};
 
-/// Not a valid password hash: users of an external identity provider have no password here.
-const NO_PASSWORD: &str = "!";
+/// Not a valid password hash: users of an external identity provider and service accounts have no
+/// password here.
+pub(crate) const NO_PASSWORD: &str = "!";
 
 /// A user who logs in for the first time.
 #[derive(Debug, Clone)]
@@ -28,8 +29,8 @@ pub struct NewExternalUser<'a> {
 /// The user with that external id.
 pub async fn find(read: &mut Read, id: &str) -> Result<Option<User>> {
     let sql = sql!(
-        "SELECT id, organization_id, username, display_name, role, access, generation, created_at, ",
-        "deleted_at FROM \"user\" WHERE foreign_id = $1"
+        "SELECT id, organization_id, username, display_name, role, access, kind, generation, ",
+        "created_at, deleted_at FROM \"user\" WHERE foreign_id = $1"
     );
     let Some(mut row) = read.first(sql, params![id]).await? else { return Ok(None) };
     let user = user::read_row(&mut row)?;

@@ -6,18 +6,22 @@
 pub mod promotion;
 pub mod search;
 
-use model::instance::{Instance, NewInstance, Reason, Status};
+use std::collections::BTreeMap;
+
+use model::instance::{Instance, NewInstance, Reason, Status, namespace};
+use model::organization::quota::Subject as Counted;
 use model::reason::{Requester, StatusReason as _};
 use model::work::{Key, Lane};
-use model::{ClusterId, DeploymentId, InstanceId, OrganizationId, Xid};
+use model::{ClusterId, DeploymentId, InstanceId, OrganizationId, Quantity, ReplicaId, Xid};
 
 use serde::Serialize;
 
 use crate::db::{Json, Param, Select, Value, json, params, sql};
 use crate::deployment::hosting;
+use crate::organization_quota::{self, Admission};
 use crate::status::{self, Lifecycle, status_row};
 use crate::subject::{self, Subject as _, by_id, row};
-use crate::{Error, Read, Result, Scope, Tx, quota_usage, work};
+use crate::{Error, Read, Result, Scope, Tx, organization, quota_usage, work};
 
 pub use crate::status::{explain, save, transition};
 pub use crate::subject::{count, list};
@@ -129,11 +133,13 @@ pub async fn create(
         )
         .await?;
     let mut instance = Instance::from_row(made.ok_or(Error::AlreadyExists { field: "name" })?)?;
+    organization::ensure_exists(tx, Some(instance.organization_id)).await?;
     for (charge, limit) in &new.charges {
         quota_usage::charge(tx, &new.kind, charge, *limit).await?;
     }
     let asked = hosting::required_resources(tx, &instance, &new.unit).await?;
-    hosting::reserve(tx, &mut instance, &asked, new.priority).await?;
+    hosting::insert(tx, &mut instance, &asked, new.priority, Admission::Checked).await?;
+    organization_quota::charge(tx, organization, Counted::Instances, Quantity::whole(1));
     status::record_event(tx, &instance, Status::Accepted.as_str()).await?;
     if let Some(end) = instance.expires_at {
         work::wake_at(tx, Lane::Background, Key::new(GENERAL, instance.id), end);
@@ -220,6 +226,8 @@ pub async fn delete(tx: &mut Tx, instance: &Instance) -> Result<()> {
     if tx.run(sql, params![instance.id, now]).await? == 0 {
         return Err(Error::not_found("instance", instance.id));
     }
+    let owner = instance.organization_id;
+    organization_quota::release(tx, owner, Counted::Instances, Quantity::whole(1));
     status::append(tx, instance, "deleted").await
 }
 
@@ -257,4 +265,27 @@ pub async fn wake_owner(
         wake_general(tx, row.take()?);
     }
     Ok(())
+}
+
+/// The Kubernetes namespaces of the instances whose workload runs on a cluster, with their replicas.
+pub async fn namespaces_on(
+    read: &mut Read,
+    cluster: ClusterId,
+) -> Result<BTreeMap<String, ReplicaId>> {
+    let sql = sql!(
+        "SELECT i.kind, i.id, r.deployment_id, r.number FROM instance i ",
+        "JOIN replica r ON r.deployment_id = i.deployment_id ",
+        "JOIN deployment d ON d.id = r.deployment_id WHERE r.cluster_id = $1 ",
+        "AND i.deleted_at IS NULL AND d.image IS NOT NULL ORDER BY i.id, r.number"
+    );
+    let rows = read.all(sql, params![cluster]).await?;
+    rows.into_iter()
+        .map(|mut row| {
+            let (kind, id): (String, InstanceId) = (row.take()?, row.take()?);
+            let (deployment, number): (_, i64) = (row.take()?, row.take()?);
+            let number = u32::try_from(number)
+                .map_err(|_| Error::Database("invalid replica number".into()))?;
+            Ok((namespace(&kind, id), ReplicaId { deployment, number }))
+        })
+        .collect()
 }

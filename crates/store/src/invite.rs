@@ -4,16 +4,18 @@ use std::time::Duration;
 
 use model::event::Kind;
 use model::invite::Invite;
+use model::organization::quota::Subject as Counted;
+use model::user::Role;
 use model::{InviteId, OrganizationId, Time, UserId};
 
 use crate::db::{params, sql};
 use crate::subject::{self, Any, Subject as _, by_id, row};
-use crate::{Error, Page, Read, Result, Scope, Tx, event, user};
+use crate::{Error, Page, Read, Result, Scope, Tx, event, organization, organization_quota, user};
 
 by_id!(InviteId: get(Read));
 
 row! { Invite(InviteId) in "invite":
-    id, organization_id, created_by, created_at, expires_at, used_by, used_at, times_used;
+    id, organization_id, role, created_by, created_at, expires_at, used_by, used_at, times_used;
     const LIVING: &'static str = "1 = 1";
 }
 
@@ -34,21 +36,24 @@ pub async fn create(
     organization: OrganizationId,
     by: UserId,
     code_hash: &str,
+    role: Role,
     life: Duration,
 ) -> Result<Invite> {
     let (id, now) = (tx.id::<InviteId>(), tx.now());
     let row = tx
         .first(
             sql!(
-                "INSERT INTO invite (id, organization_id, code_hash, created_by, created_at, expires_at) ",
-                "VALUES ($1, $2, $3, $4, $5, $6) RETURNING ",
+                "INSERT INTO invite (id, organization_id, code_hash, role, created_by, created_at, ",
+                "expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING ",
                 columns!()
             ),
-            params![id, organization, code_hash, by, now, now + life],
+            params![id, organization, code_hash, role, by, now, now + life],
         )
         .await?;
     let invite =
         Invite::from_row(row.ok_or_else(|| Error::Database("insert returned no row".into()))?)?;
+    organization::ensure_exists(tx, Some(organization)).await?;
+    organization_quota::count(tx, organization, Counted::Invites);
     record_event(tx, &invite, "created").await?;
     Ok(invite)
 }
@@ -129,6 +134,7 @@ pub async fn reopen(tx: &mut Tx, scope: Scope, id: InviteId, life: Duration) -> 
         until,
     )
     .await?;
+    organization_quota::count(tx, invite.organization_id, Counted::Invites);
     record_event(tx, &invite, "reopened").await?;
     Ok(invite)
 }
@@ -162,6 +168,19 @@ pub async fn revoke_all_of(tx: &mut Tx, creator: UserId) -> Result<()> {
         )
         .await?;
     for row in rows {
+        record_event(tx, &Invite::from_row(row)?, "revoked").await?;
+    }
+    Ok(())
+}
+
+/// Revokes all invites of an organization that is deleted.
+pub(crate) async fn revoke_all_in(tx: &mut Tx, organization: OrganizationId) -> Result<()> {
+    let now = tx.now();
+    let sql = sql!(
+        "UPDATE invite SET expires_at = $2 WHERE organization_id = $1 AND expires_at > $2 RETURNING ",
+        columns!()
+    );
+    for row in tx.all(sql, params![organization, now]).await? {
         record_event(tx, &Invite::from_row(row)?, "revoked").await?;
     }
     Ok(())

@@ -3,7 +3,10 @@
 use model::event::Actor;
 
 use crate::db::params;
-use crate::{Db, Error, Result};
+use crate::{Db, Error, Result, organization_quota};
+
+/// The migration whose counters are filled from existing rows.
+const ORGANIZATION_QUOTA: &str = "0011_organization_quota";
 
 const MIGRATIONS: &[(&str, &str)] = &[
     ("0001_foundation", include_str!("../migrations/0001_foundation.sql")),
@@ -15,6 +18,11 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0007_operation", include_str!("../migrations/0007_operation.sql")),
     ("0008_reason", include_str!("../migrations/0008_reason.sql")),
     ("0009_encryption_key", include_str!("../migrations/0009_encryption_key.sql")),
+    ("0010_fairness", include_str!("../migrations/0010_fairness.sql")),
+    (ORGANIZATION_QUOTA, include_str!("../migrations/0011_organization_quota.sql")),
+    ("0012_invite_role", include_str!("../migrations/0012_invite_role.sql")),
+    ("0013_token", include_str!("../migrations/0013_token.sql")),
+    ("0015_credential", include_str!("../migrations/0015_credential.sql")),
 ];
 
 /// Migrates the database in one transaction.
@@ -34,6 +42,9 @@ pub(crate) async fn run(db: &Db) -> Result<()> {
     }
     for (name, text) in MIGRATIONS.iter().filter(|m| !applied.iter().any(|name| name == m.0)) {
         tx.script(&in_dialect(text, db.engine_name())).await?;
+        if *name == ORGANIZATION_QUOTA {
+            organization_quota::backfill(&mut tx).await?;
+        }
         let now = tx.now();
         tx.run("INSERT INTO migration (name, applied_at) VALUES ($1, $2)", params![name, now])
             .await?;

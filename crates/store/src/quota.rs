@@ -73,6 +73,15 @@ pub async fn delete(tx: &mut Tx, id: &str) -> Result<Quota> {
     Ok(quota)
 }
 
+/// Revokes all grants of a holder that is removed.
+pub(crate) async fn delete_all_of(tx: &mut Tx, holder: &str) -> Result<()> {
+    let sql = sql!("DELETE FROM quota WHERE holder = $1 RETURNING ", columns!());
+    for row in tx.all(sql, params![holder]).await? {
+        record_event(tx, &from_row(row)?, "quota_revoked").await?;
+    }
+    Ok(())
+}
+
 /// The grants of one holder, or all.
 pub async fn list(read: &mut Read, holder: Option<&str>) -> Result<Vec<Quota>> {
     let rows = Select::new(concat!("SELECT ", columns!(), " FROM quota WHERE 1 = 1"))

@@ -74,11 +74,11 @@ pub async fn by_name(
 fn select(kind: Kind) -> Result<Select<'static>> {
     let sql = match kind {
         Kind::Organization => {
-            "SELECT s.id, s.id, s.name, '', '{}', NULL FROM organization s WHERE 1 = 1"
+            "SELECT s.id, s.id, s.name, '', '{}', NULL FROM organization s WHERE s.deleted_at IS NULL"
         }
         Kind::User => {
             "SELECT s.id, s.organization_id, s.username, s.display_name, '{}', NULL FROM \"user\" s \
-             WHERE s.deleted_at IS NULL"
+             WHERE s.deleted_at IS NULL AND s.kind = 'person'"
         }
         Kind::Cluster => {
             "SELECT s.id, s.organization_id, s.name, s.cloud_provider || ' ' || s.region, s.labels, s.status \

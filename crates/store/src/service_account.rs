@@ -1,10 +1,11 @@
 //! Service accounts: credentials for an organization's programs. Secrets are stored as hashes.
 
+use model::organization::quota::{Limit, Subject as Counted};
 use model::{OrganizationId, Time};
 use serde::Serialize;
 
 use crate::db::{Row, params, sql};
-use crate::{Error, Read, Result, Scope, Tx};
+use crate::{Error, Read, Result, Scope, Tx, organization, organization_quota};
 
 /// A service account.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -40,7 +41,10 @@ pub async fn create(
 ) -> Result<()> {
     // Two concurrent calls must not both take the last free place.
     tx.lock(&format!("service accounts/{}", new.organization_id)).await?;
-    let limit = limit.unwrap_or(i64::MAX);
+    let default = limit.map(Limit::count);
+    let kind = Counted::ServiceAccounts;
+    let limit = organization_quota::limit(tx, new.organization_id, kind, default).await?;
+    let limit = limit.amount().map_or(i64::MAX, |amount| amount.milli() / 1000);
     let made = tx
         .run(
             sql!(
@@ -62,7 +66,7 @@ pub async fn create(
         )
         .await?;
     if made == 1 {
-        return Ok(());
+        return organization::ensure_exists(tx, Some(new.organization_id)).await;
     }
     Err(Error::Limit { limit, what: "service accounts per organization" })
 }
@@ -112,6 +116,16 @@ pub async fn set_secret(tx: &mut Tx, id: &str, secret_hash: &str) -> Result<()> 
 /// Deletes an account.
 pub async fn delete(tx: &mut Tx, id: &str) -> Result<()> {
     tx.run(sql!("DELETE FROM service_account WHERE id = $1"), params![id]).await.map(drop)
+}
+
+/// Deletes the accounts of a user, who is removed: they act with the user's rights.
+pub(crate) async fn delete_all_of(
+    tx: &mut Tx,
+    organization: OrganizationId,
+    owner: &str,
+) -> Result<()> {
+    let sql = sql!("DELETE FROM service_account WHERE organization_id = $1 AND owner = $2");
+    tx.run(sql, params![organization, owner]).await.map(drop)
 }
 
 fn from_row(mut row: Row) -> Result<ServiceAccount> {

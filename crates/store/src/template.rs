@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use data_encoding::BASE64;
 use model::event::Kind;
+use model::organization::quota::Subject as Counted;
 use model::template::{Template, files_fingerprint};
-use model::{OrganizationId, TemplateId};
+use model::{OrganizationId, Quantity, TemplateId};
 use serde_json::{Value, json};
 
 use crate::db::{Json, Row, Select, params, sql};
 use crate::subject::{self, Filter as _, Subject};
-use crate::{Error, Read, Result, Scope, Tx, event};
+use crate::{Error, Read, Result, Scope, Tx, event, organization, organization_quota};
 
 pub use crate::subject::list;
 
@@ -103,6 +104,7 @@ pub async fn publish(tx: &mut Tx, new: &NewTemplate<'_>) -> Result<(Published, b
             ))),
         };
     };
+    organization::ensure_exists(tx, new.organization_id).await?;
     for (path, content) in new.files {
         let sql = sql!(
             "INSERT INTO template_file (template_id, path, content, size_bytes) VALUES ($1, $2, $3, $4)"
@@ -111,6 +113,9 @@ pub async fn publish(tx: &mut Tx, new: &NewTemplate<'_>) -> Result<(Published, b
         tx.run(sql, params![id, path, BASE64.encode(content), size]).await?;
     }
     let made = from_row(row)?;
+    if let Some(owner) = new.organization_id {
+        organization_quota::charge(tx, owner, Counted::Templates, Quantity::whole(1));
+    }
     record_event(tx, &made, "published").await?;
     Ok((made, true))
 }
@@ -259,7 +264,24 @@ pub async fn delete(tx: &mut Tx, template: &Published) -> Result<()> {
             template.reference()
         )));
     }
+    if let Some(owner) = template.organization_id {
+        organization_quota::release(tx, owner, Counted::Templates, Quantity::whole(1));
+    }
     record_event(tx, template, "deleted").await
+}
+
+/// Deletes all templates of an organization that is deleted and has no environments.
+pub(crate) async fn delete_all_in(tx: &mut Tx, organization: OrganizationId) -> Result<()> {
+    let now = tx.now();
+    let sql = sql!(
+        "UPDATE template SET deleted_at = $2, updated_at = $2 WHERE organization_id = $1 ",
+        "AND deleted_at IS NULL RETURNING ",
+        columns!()
+    );
+    for row in tx.all(sql, params![organization, now]).await? {
+        record_event(tx, &from_row(row)?, "deleted").await?;
+    }
+    Ok(())
 }
 
 async fn record_event(tx: &mut Tx, template: &Published, change: &str) -> Result<()> {

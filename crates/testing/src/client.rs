@@ -1,5 +1,6 @@
 //! HTTP client that checks every response against the OpenAPI documents.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
@@ -7,6 +8,7 @@ use reqwest::{Method, RequestBuilder};
 use serde_json::Value;
 
 use crate::contract;
+use crate::leaks::{Leaks, Tenant};
 
 /// A client of the server.
 #[derive(Clone)]
@@ -14,6 +16,9 @@ pub struct Client {
     http: reqwest::Client,
     base: String,
     token: Option<String>,
+    /// Tenant whose answers are checked for data of others.
+    tenant: Option<Tenant>,
+    pub(crate) leaks: Arc<Leaks>,
 }
 
 /// A response.
@@ -38,7 +43,8 @@ impl Client {
             .pool_idle_timeout(Duration::from_secs(4))
             .no_proxy()
             .build();
-        Self { http: http.expect("a client"), base: base.to_owned(), token: None }
+        let (base, leaks) = (base.to_owned(), Arc::default());
+        Self { http: http.expect("a client"), base, token: None, tenant: None, leaks }
     }
 
     /// The same client with a token.
@@ -48,7 +54,42 @@ impl Client {
 
     /// The same client without a token.
     pub fn signed_out(&self) -> Self {
-        Self { token: None, ..self.clone() }
+        Self { token: None, tenant: None, ..self.clone() }
+    }
+
+    /// The same client, whose answers are checked for data of other tenants.
+    pub(crate) fn of_tenant(self, tenant: Option<Tenant>) -> Self {
+        Self { tenant, ..self }
+    }
+
+    /// The same client with a role of the platform, which sees the data of all tenants.
+    pub fn of_platform(self) -> Self {
+        self.of_tenant(None)
+    }
+
+    /// Registers ids and secrets of the client's tenant, which no other tenant may see.
+    pub fn owns<'a>(&self, texts: impl IntoIterator<Item = &'a String>) {
+        let tenant = self.tenant.as_ref().expect("the client of a tenant");
+        texts.into_iter().for_each(|text| self.leaks.add_unique(tenant, text));
+    }
+
+    /// The same client, whose answers are checked together with those of another.
+    pub(crate) fn checked_with(self, other: &Self) -> Self {
+        Self { leaks: other.leaks.clone(), ..self }
+    }
+
+    /// The tenant, if the answers are checked.
+    pub(crate) fn tenant(&self) -> Option<&Tenant> {
+        self.tenant.as_ref()
+    }
+
+    /// Records what the tenant received, for the leak check.
+    pub fn received(&self, call: &str, request: &str, status: u16, body: &str) {
+        // The OpenAPI document is the same for everyone; its examples have names of users.
+        let is_document = call.ends_with("/openapi");
+        if let Some(tenant) = self.tenant.as_ref().filter(|_| !is_document) {
+            self.leaks.record(tenant, call, request, status, body);
+        }
     }
 
     /// The same client for another address, as after a restart.
@@ -81,11 +122,14 @@ impl Client {
         let request = request.build().expect("a request");
         let (method, path) = (request.method().to_string(), request.url().path().to_owned());
         let call = format!("{method} {path}");
+        let sent = request.body().and_then(|body| body.as_bytes()).unwrap_or_default();
+        let sent = format!("{} {}", request.url(), String::from_utf8_lossy(sent));
         let response = self.http.execute(request).await.unwrap_or_else(|e| panic!("{call}: {e:?}"));
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let body = response.bytes().await.unwrap_or_else(|e| panic!("{call}: {e:?}"));
         let kind = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
         contract::check(&method, &path, status, kind, &body);
+        self.received(&call, &sent, status, &String::from_utf8_lossy(&body));
         let json = serde_json::from_slice(&body).unwrap_or(Value::Null);
         Answer { call, status, headers, json }
     }

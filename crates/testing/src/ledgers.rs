@@ -6,7 +6,9 @@ use model::deployment::Deployment;
 use model::event::Actor;
 use model::{Place, Resources};
 use store::deployment::{eviction, placement};
-use store::{Db, Page, Scope, cluster, deployment, instance, organization, quota_usage};
+use store::{
+    Db, Page, Scope, cluster, deployment, instance, organization, organization_quota, quota_usage,
+};
 
 /// Checks that the ledgers match: used capacity is what was reserved manually and what deployments
 /// hold, and counters equal the number of rows. Panics if not.
@@ -41,14 +43,35 @@ pub async fn check_ledgers(db: &Db) {
             assert_eq!(cluster.deployments, here, "{cluster:?}");
         }
     }
+    check_machines(&mut tx, &deployments).await;
     let owners = organization::list(&mut tx, Scope::All, &page).await.expect("organizations");
     for owner in owners {
         let is_counted = |d: &Deployment| d.instance_id.is_none() && d.reserved.is_none();
         let is_own = |d: &&&Deployment| d.organization_id == owner.id && is_counted(d);
         let own = all.iter().filter(is_own);
         assert_eq!(owner.deployments, count(own), "{owner:?}");
+        let rows = organization_quota::counted(&mut tx, owner.id).await.expect("counts");
+        assert_eq!(organization_quota::stored(&mut tx, owner.id).await.expect("usage"), rows);
     }
     check_accounts(&mut tx, &page).await;
+}
+
+/// Checks that machines' used capacity is what containers hold.
+async fn check_machines(tx: &mut store::Tx, deployments: &placement::WithReplicas) {
+    for machine in store::machine::list(tx).await.expect("machines") {
+        let mut held = machine.leftovers.clone();
+        for (deployment, replicas) in deployments {
+            let is_here = |name: &Option<String>| name.as_deref() == Some(&*machine.name);
+            let here = replicas.iter().filter(|replica| is_here(&replica.machine));
+            for replica in here {
+                assert!(replica.place.is_some(), "{replica:?} holds a machine without a place");
+                held.add(&deployment.spec.resources);
+            }
+        }
+        for (kind, used) in machine.used.iter() {
+            assert_eq!(used, held.get(kind), "{kind} of {machine:?}");
+        }
+    }
 }
 
 /// Checks that quota accounts equal the charges of instances.

@@ -6,6 +6,7 @@ mod client;
 mod clock;
 mod contract;
 mod database;
+mod leaks;
 mod ledgers;
 mod operation;
 mod outside;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use model::operation::Subject;
 use model::resource::Difference;
-use model::{Invalid, Secret};
+use model::{Invalid, OrganizationId, Secret};
 use port::{
     Access, CLUSTER_DNS, CLUSTER_ID, Fault, Files, Observed, Operation, Outcome, PortFuture, Probe,
     Progress, Task,
@@ -226,7 +226,7 @@ fn changes(made: &Map<String, Value>, found: Option<&Map<String, Value>>) -> Vec
 pub type FakeProbe = Fake<BTreeMap<String, u16>>;
 
 impl Probe for FakeProbe {
-    fn get<'a>(&'a self, url: &'a str) -> PortFuture<'a, u16> {
+    fn get<'a>(&'a self, _: OrganizationId, url: &'a str) -> PortFuture<'a, u16> {
         let status = self.answer(|all| all.get(url).copied());
         Box::pin(async move {
             let silent = || Fault::Unavailable(format!("{url} does not answer"));

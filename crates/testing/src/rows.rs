@@ -11,7 +11,8 @@ use store::Db;
 use store::deployment::Limits;
 
 /// Limits that no test reaches.
-pub const LIMITS: Limits = Limits { per_organization: 1_000_000, per_cluster: 1_000_000 };
+pub const LIMITS: Limits =
+    Limits { per_organization: 1_000_000, per_cluster: 1_000_000, max_priority: 1_000_000 };
 
 /// Creates an organization and its owner of the same name.
 pub async fn tenant(db: &Db, name: &str) -> User {

@@ -23,6 +23,7 @@ use server::{InProcess, Parts, Running};
 use store::{Db, lease};
 use tokio::net::TcpListener;
 
+use crate::leaks::CheckAtEnd;
 use crate::{
     Client, Database, Engine, FakeDns, FakeOperation, FakeProbe, FakeSeal, FakeSso, TestClock,
 };
@@ -40,6 +41,8 @@ pub struct TestSettings {
     pub heartbeat_timeouts: HeartbeatTimeouts,
     /// Options of the simulated runtime.
     pub runtime: simulated::Options,
+    /// What the machine of the simulated runtime may give; not counted if none.
+    pub machine: Option<model::Resources>,
     /// Runs the agent under a single lease of this duration, never renewed: for a clock that jumps.
     pub agent_lease: Option<Duration>,
     /// Runs only the API: no workers, no agent.
@@ -77,6 +80,7 @@ impl Default for TestSettings {
         Self {
             api,
             placement: placement::Settings::default(),
+            machine: None,
             heartbeat_timeouts: HeartbeatTimeouts::default(),
             runtime: simulated::Options::default(),
             agent_lease: None,
@@ -104,6 +108,7 @@ pub struct TestPaddock {
     /// An unauthenticated client.
     pub client: Client,
     _running: Run,
+    _leaks: CheckAtEnd,
 }
 
 impl TestPaddock {
@@ -119,7 +124,8 @@ impl TestPaddock {
         let clock = Arc::new(TestClock::default());
         let database = Database::new(engine, clock.clone()).await;
         let (client, running) = run(&database.db, settings).await;
-        Self { database, clock, client, _running: running }
+        let leaks = CheckAtEnd(client.leaks.clone());
+        Self { database, clock, client, _running: running, _leaks: leaks }
     }
 
     /// Starts two servers at the same time on one empty database.
@@ -131,7 +137,9 @@ impl TestPaddock {
             run(&database.db, TestSettings::default()),
             run(&db, TestSettings::default())
         );
-        let first = Self { database, clock, client, _running: running };
+        let leaks = CheckAtEnd(client.leaks.clone());
+        let other = other.checked_with(&client);
+        let first = Self { database, clock, client, _running: running, _leaks: leaks };
         (first, Replica { client: other, _running: others })
     }
 
@@ -139,6 +147,7 @@ impl TestPaddock {
     pub async fn replica(&self, settings: TestSettings) -> Replica {
         let db = self.database.replica(self.clock.clone() as Arc<dyn Clock>).await;
         let (client, running) = run(&db, settings).await;
+        let client = client.checked_with(&self.client);
         Replica { client, _running: running }
     }
 
@@ -153,15 +162,28 @@ impl TestPaddock {
             "user": {"username": name, "password": "secret", "display_name": name},
             "organization": {"name": name},
         });
-        self.client.put("/user/create/", body).await.expect(201);
+        let created = self.client.put("/user/create/", body).await.expect(201);
+        let id = |of: &str| created[of]["id"].as_str().expect("an id").to_owned();
+        let (leaks, tenant) = (&self.client.leaks, id("organization").into());
+        leaks.add_user(&tenant, name);
+        leaks.add_unique(&tenant, &tenant);
+        leaks.add_unique(&tenant, &id("user"));
         self.sign_in(name, "secret").await
     }
 
     /// Creates a member of the organization of `owner`.
     pub async fn member(&self, owner: &Client, name: &str) -> Client {
-        let code = owner.patch("/organization/invite/", json!({})).await.text("code");
+        self.user(owner, name, "member").await
+    }
+
+    /// Creates a user of the organization of `owner` with a role.
+    pub async fn user(&self, owner: &Client, name: &str, role: &str) -> Client {
+        let code = owner.patch("/organization/invite/", json!({"role": role})).await.text("code");
         let body = json!({"code": code, "username": name, "password": "secret"});
         self.client.post("/organization/invite/", body).await.expect(201);
+        if let Some(tenant) = owner.tenant() {
+            self.client.leaks.add_user(tenant, name);
+        }
         self.sign_in(name, "secret").await
     }
 
@@ -174,11 +196,16 @@ impl TestPaddock {
     pub async fn sign_in(&self, username: &str, password: &str) -> Client {
         let body = json!({"username": username, "password": password});
         let token = self.client.post("/user/login/", body).await.text("token");
-        self.client.with_token(&token)
+        let tenant = self.client.leaks.tenant_of(username);
+        self.client.with_token(&token).of_tenant(tenant)
     }
 
-    /// Creates a cluster in the caller's organization and waits until it is ready.
-    pub async fn cluster(&self, owner: &Client, capacity: Value) -> String {
+    /// Creates a cluster in the caller's organization and waits until it is ready. It has memory
+    /// for containers unless `capacity` says how much.
+    pub async fn cluster(&self, owner: &Client, mut capacity: Value) -> String {
+        if capacity["ram"].is_null() {
+            capacity["ram"] = json!("64Gi");
+        }
         let body = json!({"name": "main", "capacity": capacity});
         let id = owner.post("/api/v1/clusters", body).await.text("id");
         self.until(owner, &format!("/api/v1/clusters/{id}"), "status", "ready").await;
@@ -257,6 +284,7 @@ async fn run(db: &Db, settings: TestSettings) -> (Client, Run) {
         observe_every: Duration::from_mins(10),
         monitored: Vec::new(),
         runtime: settings.agent_lease.is_none().then(|| runtime.clone() as Arc<dyn Runtime>),
+        machine: settings.machine,
         driver: engine::Options::default(),
         placement: settings.placement,
         heartbeat_timeouts: settings.heartbeat_timeouts,

@@ -7,6 +7,7 @@ use model::{ClusterId, DeploymentId, OrganizationId, Resources, Time, Xid};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::quota::{OrganizationQuota, QuotaExceeded};
 use crate::variant;
 
 /// The requesting organization. Responses name its own units and only count those of others.
@@ -37,6 +38,11 @@ pub struct DeploymentExplanation {
     pub reason_code: String,
     /// Replicas, ordered by number; at most 100.
     pub replicas: Vec<ReplicaExplanation>,
+    /// Limited quotas of the resource types that the deployment requests: they limit further
+    /// replicas.
+    #[serde(default)]
+    #[schema(required)]
+    pub quotas: Vec<OrganizationQuota>,
 }
 
 /// Placement explanation of a replica.
@@ -48,7 +54,8 @@ pub struct ReplicaExplanation {
     pub verdict: String,
     /// Cause of the wait: `short` (insufficient capacity), `behind` (others are ahead in the
     /// queue), `yielding` (preemption victims are stopping), `budget` (the organization's hourly
-    /// preemption budget is used up), `never`.
+    /// preemption budget is used up), `fair_share` (organizations within their fair share are not
+    /// preempted), `never`.
     pub wait: Option<String>,
     /// Position in the queue, starting at 1.
     pub position: Option<usize>,
@@ -97,18 +104,23 @@ pub struct NodeShortage {
     pub cluster_id: ClusterId,
     /// Node name.
     pub node: String,
-    /// Missing amounts; empty if only labels or anti-affinity exclude the node.
+    /// Missing amounts; empty if only labels, anti-affinity or the machine exclude the node.
     #[schema(value_type = BTreeMap<String, f64>)]
     pub missing: Resources,
-    /// Whether the node is too small even when empty.
+    /// Missing amounts of the machine that runs the cluster's containers, if its capacity is
+    /// counted.
+    #[schema(value_type = BTreeMap<String, f64>)]
+    #[serde(default)]
+    pub missing_on_machine: Resources,
+    /// Whether the node or its machine is too small even when empty.
     pub too_small: bool,
 }
 
 impl From<Shortage> for NodeShortage {
     fn from(shortage: Shortage) -> Self {
-        let Shortage { place, missing, is_too_small } = shortage;
+        let Shortage { place, missing, missing_on_machine, is_too_small } = shortage;
         let (cluster_id, node) = parts(&place);
-        Self { cluster_id, node, missing, too_small: is_too_small }
+        Self { cluster_id, node, missing, missing_on_machine, too_small: is_too_small }
     }
 }
 
@@ -151,6 +163,10 @@ pub struct DryRun {
     pub at: Time,
     /// Replicas, ordered by number; at most 100.
     pub replicas: Vec<ReplicaDryRun>,
+    /// Quotas of the organization that the deployment would exceed: it would be refused.
+    #[serde(default)]
+    #[schema(required)]
+    pub exceeded_quotas: Vec<QuotaExceeded>,
 }
 
 /// Dry-run result for a replica.

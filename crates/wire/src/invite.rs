@@ -13,6 +13,8 @@ pub struct Invite {
     /// Inviting organization.
     #[schema(value_type = String)]
     pub organization_id: OrganizationId,
+    /// Role of users who redeem the invite: `viewer`, `member` or `owner`.
+    pub role: String,
     /// Whether the invite can be redeemed.
     pub active: bool,
     /// Whether the invite was redeemed or has expired. `used_by` tells the two apart.
@@ -49,6 +51,7 @@ impl Invite {
         Self {
             id: invite.id,
             organization_id: invite.organization_id,
+            role: invite.role.to_string(),
             active: !expired,
             expired,
             used_by,
@@ -94,13 +97,16 @@ pub struct InviteStatus {
     pub organization: String,
 }
 
-/// Lifetime of an invite.
+/// Lifetime and role of an invite.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = InviteLife)]
 pub struct NewInvite {
     /// Lifetime in seconds. Defaults to seven days.
     pub expires_in: Option<i64>,
+    /// Role of users who redeem the invite: `viewer`, `member` (the default), or `owner`, which only
+    /// owners may give. A reopened invite keeps its role.
+    pub role: Option<String>,
 }
 
 /// An invite code.

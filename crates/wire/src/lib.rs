@@ -13,6 +13,7 @@
 pub mod agent;
 pub mod amount;
 pub mod cluster;
+pub mod credential;
 pub mod denied_owner;
 pub mod deployment;
 pub mod encryption;
@@ -29,6 +30,7 @@ pub mod kind;
 pub mod log;
 pub mod organization;
 pub mod page;
+pub mod password;
 pub mod problem;
 pub mod quota;
 pub mod resource;
@@ -36,6 +38,7 @@ pub mod scaling;
 pub mod search;
 pub mod subject;
 pub mod template;
+pub mod token;
 pub mod user;
 
 use serde::Serialize;

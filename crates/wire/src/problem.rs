@@ -4,6 +4,8 @@ use model::invalid::FieldError;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::quota::QuotaExceeded;
+
 /// A problem document (RFC 9457).
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Problem {
@@ -19,6 +21,9 @@ pub struct Problem {
     /// Invalid fields, if any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<Field>,
+    /// Quota that the request exceeds, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quota: Option<QuotaExceeded>,
     /// Request ID, as in the server's log.
     pub request_id: String,
 }

@@ -14,9 +14,9 @@ pub struct User {
     pub username: String,
     /// Display name.
     pub display_name: String,
-    /// Role: `owner` or `member`.
+    /// Role: `owner`, `member` or `viewer`.
     pub role: String,
-    /// Access: `tenant`, or `platform` for the platform administrator.
+    /// Access: `tenant`, `platform` for the platform administrator, or `auditor`.
     pub access: String,
     /// Owning organization.
     #[schema(value_type = String)]
@@ -58,8 +58,11 @@ pub struct NewUser {
 pub struct UserChange {
     /// Display name. Allowed for the user and for owners.
     pub display_name: Option<String>,
-    /// Role: `owner` or `member`. Allowed for owners.
+    /// Role: `owner`, `member` or `viewer`. Allowed for owners.
     pub role: Option<String>,
+    /// Access: `auditor` to read everything of all organizations, `tenant` to end that. Allowed for
+    /// the platform administrator. An auditor has the role `viewer`.
+    pub access: Option<String>,
     /// New password. Allowed for the user only; ends all of the user's sessions.
     pub password: Option<String>,
     /// Current password; required to set a new one.

@@ -4,12 +4,14 @@
 
 use std::time::Duration;
 
+use base::Resolver;
 use kube::config::{AuthInfo, Cluster, KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use model::Secret;
 use port::Fault;
 use sha2::{Digest, Sha256};
 
+use super::connection;
 use crate::http::root_of;
 
 /// The timeout of one response.
@@ -27,6 +29,7 @@ pub(super) fn config_hash(kubeconfig: Option<&Secret>, context: Option<&str>) ->
 pub(super) async fn client(
     kubeconfig: Option<&Secret>,
     context: Option<&str>,
+    resolver: &Resolver,
 ) -> Result<Client, Fault> {
     let mut config = match kubeconfig {
         Some(text) => parse(text, context).await?,
@@ -41,7 +44,16 @@ pub(super) async fn client(
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     config.read_timeout = Some(READ_TIMEOUT);
     config.reset_reader_on_write = true;
-    Client::try_from(config).map_err(|error| refused(&root_of(&error)))
+    let client = match kubeconfig {
+        Some(_) => {
+            let server = config.cluster_url.host().unwrap_or_default();
+            resolver.check_literal(server).map_err(|why| refused(&format!("its server {why}")))?;
+            connection::client(&config, resolver)
+        }
+        // Not from a user.
+        None => Client::try_from(config),
+    };
+    client.map_err(|error| refused(&root_of(&error)))
 }
 
 fn refused(why: &str) -> Fault {

@@ -1,5 +1,6 @@
 //! Errors of API servers, mapped to faults.
 
+use base::resolver::refusal;
 use kube::Error;
 use kube::core::Status;
 use port::Fault;
@@ -38,6 +39,7 @@ fn fault(cluster: &str, is_renewed: bool, what: &str, error: &Error) -> Fault {
             Fault::Refused(format!("{name}: the kubeconfig's user cannot authenticate"))
         }
         Error::BuildRequest(_) => Fault::Refused(format!("{name}: invalid request to {what}")),
+        other if let Some(why) = refusal(other) => Fault::Refused(format!("{name}: {why}")),
         other => Fault::Unavailable(format!("{name} is unreachable: {}", root_of(other))),
     }
 }

@@ -115,15 +115,9 @@ impl Target<'_> {
                 "ClusterRole",
                 "clusterroles",
                 &instances,
-                role(rbac::inside(custom)),
+                role(rbac::instance(custom)),
             ),
-            self.part(
-                version,
-                "ClusterRole",
-                "clusterroles",
-                &all,
-                role(rbac::everywhere(custom, &instances)),
-            ),
+            self.part(version, "ClusterRole", "clusterroles", &all, role(rbac::everywhere(custom))),
             self.part(
                 version,
                 "ClusterRoleBinding",

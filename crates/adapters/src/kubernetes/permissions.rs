@@ -22,12 +22,14 @@ const ALL: &[&str] = &["create", "delete", "get", "patch"];
 const MANY: &[&str] = &["create", "delete", "get", "list", "patch"];
 
 /// Group, resource, whether it is namespaced, and verbs.
-const NEEDED: [(&str, &str, bool, &[&str]); 13] = [
+const NEEDED: [(&str, &str, bool, &[&str]); 14] = [
     ("", "namespaces", false, &["create", "delete", "get", "list", "patch"]),
     (RBAC, "clusterroles", false, ALL),
     (RBAC, "clusterrolebindings", false, ALL),
     (RBAC, "roles", true, ALL),
     (RBAC, "rolebindings", true, ALL),
+    // In the namespaces of instances.
+    (RBAC, "rolebindings", false, &["create", "get", "patch"]),
     ("", "serviceaccounts", true, ALL),
     ("", "secrets", true, MANY),
     ("", "resourcequotas", true, ALL),

@@ -145,7 +145,7 @@ impl Target<'_> {
 }
 
 /// Server-side apply that takes over fields which others changed.
-fn params() -> PatchParams {
+pub(super) fn params() -> PatchParams {
     PatchParams::apply(MANAGER).force()
 }
 

@@ -1,8 +1,8 @@
 //! The agent's permissions as RBAC rules: no more than it needs.
 //!
-//! The agent reads what it watches in all namespaces. It writes in its own namespace and in
-//! instance namespaces, which it creates and binds its role in. A role for those alone is
-//! impossible: RBAC has no rules for future namespaces. Secrets are not read anywhere else.
+//! The agent reads what it watches in all namespaces. It writes in its own namespace and in instance
+//! namespaces, which the server creates and binds the agent's role in. The agent itself binds no
+//! roles, so it can't extend its rights. Secrets are not read anywhere else.
 
 use serde_json::{Value, json};
 
@@ -10,16 +10,12 @@ const READ: [&str; 3] = ["get", "list", "watch"];
 const WRITE: [&str; 7] = ["create", "delete", "get", "list", "patch", "update", "watch"];
 
 /// Read access in all namespaces: nodes and pods for free capacity, the others for instance health.
-pub(super) fn everywhere(custom: &[String], instances: &str) -> Value {
+pub(super) fn everywhere(custom: &[String]) -> Value {
     let mut rules = vec![
         json!({"apiGroups": [""], "resources": ["nodes", "pods", "services"], "verbs": READ}),
         json!({"apiGroups": ["apps"], "resources": ["*"], "verbs": READ}),
         json!({"apiGroups": ["batch"], "resources": ["*"], "verbs": READ}),
-        json!({"apiGroups": [""], "resources": ["namespaces"], "verbs": WRITE}),
-        json!({"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["rolebindings"],
-            "verbs": ["create", "get", "patch"]}),
-        json!({"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterroles"],
-            "resourceNames": [instances], "verbs": ["bind"]}),
+        json!({"apiGroups": [""], "resources": ["namespaces"], "verbs": READ}),
     ];
     if !custom.is_empty() {
         rules.push(json!({"apiGroups": custom, "resources": ["*"], "verbs": READ}));
@@ -54,6 +50,17 @@ pub(super) fn inside(custom: &[String]) -> Value {
         rules.push(json!({"apiGroups": custom, "resources": ["*"], "verbs": WRITE}));
     }
     json!(rules)
+}
+
+/// Rights in the namespace of an instance: in addition, to label and to delete that namespace. For
+/// namespaces, the namespace of a role binding is the one that a request names.
+pub(super) fn instance(custom: &[String]) -> Value {
+    let mut rules = inside(custom);
+    if let Some(rules) = rules.as_array_mut() {
+        let verbs = ["delete", "get", "patch", "update"];
+        rules.push(json!({"apiGroups": [""], "resources": ["namespaces"], "verbs": verbs}));
+    }
+    rules
 }
 
 /// Whether it is a group of custom resources. Kubernetes' own groups have no dot, or end with

@@ -30,8 +30,9 @@ struct Published {
 
 impl Provider {
     pub(super) fn new(options: &Options) -> Result<Self, InvalidOptions> {
-        let peer = Peer::new("the OpenID provider", &options.issuer, options.timeout)?;
-        Ok(Self { peer, issuer: options.issuer.clone() })
+        let Options { issuer, timeout, addresses, .. } = options;
+        let peer = Peer::checked("the OpenID provider", issuer, *timeout, addresses.clone())?;
+        Ok(Self { peer, issuer: issuer.clone() })
     }
 
     /// The currently published keys.

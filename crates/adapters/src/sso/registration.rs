@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use model::Secret;
+use model::address::Policy;
 use port::{Fault, PortFuture, Sso, SsoClient};
 use reqwest::{Method, StatusCode, Url};
 use serde::Deserialize;
@@ -39,12 +40,15 @@ pub struct Options {
     pub initial_access_token: Secret,
     /// The timeout of one call.
     pub timeout: Duration,
+    /// Addresses of other hosts to which the provider may refer.
+    pub addresses: Policy,
 }
 
 impl Options {
     /// Settings with the default timeout.
     pub fn new(provider: Provider, initial_access_token: Secret) -> Self {
-        Self { provider, initial_access_token, timeout: CALL_TIMEOUT }
+        let (timeout, addresses) = (CALL_TIMEOUT, Policy::default());
+        Self { provider, initial_access_token, timeout, addresses }
     }
 }
 
@@ -79,7 +83,8 @@ impl Registration {
             Provider::Issuer(address) => (address, true),
             Provider::Endpoint(address) => (address, false),
         };
-        let peer = Peer::new("the OpenID provider", address, options.timeout)?;
+        let (timeout, addresses) = (options.timeout, options.addresses);
+        let peer = Peer::checked("the OpenID provider", address, timeout, addresses)?;
         let (endpoint, newest) = (OnceCell::new(), Newest::default());
         Ok(Self { peer, token: options.initial_access_token, is_issuer, endpoint, newest })
     }

@@ -1,5 +1,6 @@
 //! The inputs of a module run, and its outputs.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -21,6 +22,8 @@ pub struct Inputs {
     pub secret_variables: Map<String, Value>,
     /// Earlier values of secret variables: they are still in the state, and must be redacted, too.
     pub past_secrets: Map<String, Value>,
+    /// Environment variables with the organization's own credentials, instead of the platform's.
+    pub credentials: BTreeMap<String, Secret>,
     /// The stored state. The one in the workspace is used if it is newer.
     pub state: Option<Secret>,
     /// The stored dependency lock file, with the provider versions.

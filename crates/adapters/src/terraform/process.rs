@@ -4,6 +4,7 @@
 //! standard input is the lock file of its workspace, which therefore stays locked as long as it
 //! lives.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use model::Secret;
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use tokio::process::{Child, Command};
 
@@ -80,7 +82,7 @@ pub(super) struct Process {
 impl Process {
     /// Starts the program in the folder `at` below `home`.
     pub(super) fn start(
-        options: &Options,
+        (options, credentials): (&Options, &BTreeMap<String, Secret>),
         home: &Path,
         at: &Path,
         args: &[String],
@@ -93,7 +95,7 @@ impl Process {
             .args(args)
             .current_dir(at)
             .env_clear()
-            .envs(environment(options, home))
+            .envs(environment(options, credentials, home))
             .stdin(Stdio::from(inherited))
             .stdout(Stdio::from(output))
             .stderr(Stdio::from(log))
@@ -224,7 +226,7 @@ pub(super) async fn version(options: &Options, home: &Path) -> io::Result<String
         .arg("version")
         .current_dir(home)
         .env_clear()
-        .envs(environment(options, home))
+        .envs(environment(options, &BTreeMap::new(), home))
         .stdin(Stdio::null())
         .kill_on_drop(true)
         .output();
@@ -255,10 +257,17 @@ impl Drop for Process {
     }
 }
 
-fn environment(options: &Options, home: &Path) -> Vec<(OsString, OsString)> {
-    let inherited =
-        INHERITED.iter().copied().chain(options.inherited_env.iter().map(String::as_str));
+/// The environment of the program. An organization's own credentials replace the platform's: the two
+/// identities are never mixed.
+fn environment(
+    options: &Options,
+    credentials: &BTreeMap<String, Secret>,
+    home: &Path,
+) -> Vec<(OsString, OsString)> {
+    let passed = options.inherited_env.iter().filter(|_| credentials.is_empty());
+    let inherited = INHERITED.iter().copied().chain(passed.map(String::as_str));
     let inherited = inherited.filter_map(|name| Some((name.into(), std::env::var_os(name)?)));
+    let own = credentials.iter().map(|(name, secret)| (name.into(), secret.reveal().into()));
     let cache = (CACHE.into(), options.work_dir.join(PLUGINS).into());
     let ours = [
         ("HOME", home.into()),
@@ -269,5 +278,28 @@ fn environment(options: &Options, home: &Path) -> Vec<(OsString, OsString)> {
     ];
     let ours = ours.map(|(name, value): (&str, OsString)| (name.into(), value));
     // The server's environment overrides only the plugin cache.
-    std::iter::once(cache).chain(inherited).chain(ours).collect()
+    std::iter::once(cache).chain(inherited).chain(own).chain(ours).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_credentials_replace_the_platforms() {
+        let mut options = Options::without_modules("terraform", "/work");
+        // A variable that every process has.
+        options.inherited_env = vec!["CARGO_MANIFEST_DIR".into()];
+        let names = |credentials: &BTreeMap<String, Secret>| -> Vec<OsString> {
+            let all = environment(&options, credentials, Path::new("/home"));
+            all.into_iter().map(|(name, _)| name).collect()
+        };
+        let has = |names: &[OsString], name: &str| names.iter().any(|found| found == name);
+        let platform = names(&BTreeMap::new());
+        assert!(has(&platform, "CARGO_MANIFEST_DIR"), "{platform:?}");
+        let own = [("AWS_ACCESS_KEY_ID".to_owned(), Secret::new("a"))].into();
+        let own = names(&own);
+        assert!(has(&own, "AWS_ACCESS_KEY_ID") && has(&own, "PATH"), "{own:?}");
+        assert!(!has(&own, "CARGO_MANIFEST_DIR"), "{own:?}");
+    }
 }

@@ -155,7 +155,13 @@ impl Workspace {
             Ok((lock, folder::create(&self.at(output))?, folder::create(&self.at(log))?))
         };
         let files = files().map_err(|error| self.unwritable(&error))?;
-        let process = Process::start(&self.options, self.folder(), &self.cwd(), command, files);
+        let process = Process::start(
+            (&self.options, &self.inputs.credentials),
+            self.folder(),
+            &self.cwd(),
+            command,
+            files,
+        );
         let process = process.map_err(|error| self.not_started(&error))?;
         let logs = [self.at(output), self.at(log)];
         let exit = process.wait(self.time_left(locked), &logs).await;

@@ -37,6 +37,7 @@ pub(super) fn workspace(
         variables,
         secret_variables,
         past_secrets,
+        credentials: task.credentials.clone(),
         state: task.persisted.get(STATE).cloned(),
         providers: task.persisted.get(PROVIDERS).cloned(),
         limit: Some(limit.unwrap_or(runner.options.timeout)),

@@ -353,10 +353,14 @@ impl Workspace {
         text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
     }
 
-    /// Credentials that the program inherits from the server's environment.
+    /// Credentials in the program's environment.
     fn passed_secrets(&self) -> Vec<Value> {
         let named = self.options.inherited_env.iter().filter(|name| looks_secret(name));
-        named.filter_map(|name| std::env::var(name).ok()).map(Into::into).collect()
+        let is_shown =
+            |name: &str| ["_ID", "_PROJECT", "_REGION"].iter().any(|end| name.ends_with(end));
+        let own = self.inputs.credentials.iter().filter(|(name, _)| !is_shown(name));
+        let own = own.map(|(_, secret)| secret.reveal().to_owned());
+        named.filter_map(|name| std::env::var(name).ok()).chain(own).map(Into::into).collect()
     }
 
     /// Deletes the workspace. The caller must know that no resource is left.

@@ -1,14 +1,17 @@
 //! HTTP calls of templates, against servers in the test.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpListener;
+use std::net::{IpAddr, TcpListener};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use adapters::http_calls::HttpCalls;
 use adapters::web::Options;
-use port::{Observed, Operation, Progress, Task};
+use base::Resolver;
+use model::OrganizationId;
+use model::address::Policy;
+use port::{Endpoints, Observed, Operation, PortFuture, Progress, Task};
 use serde_json::{Value, json};
 
 use crate::canned;
@@ -16,9 +19,14 @@ use crate::fake::{Behavior, Fake, Received, prepare};
 use crate::kv::{apply, refused, unavailable};
 use crate::patience::ANSWER_WITHIN;
 
+/// The servers of tests are on loopback.
+pub(crate) fn loopback() -> Policy {
+    Policy { allowed: vec!["127.0.0.0/8".parse().unwrap()], ..Policy::default() }
+}
+
 fn calls() -> HttpCalls {
     prepare();
-    HttpCalls::new(Options::default()).unwrap()
+    HttpCalls::new(Options::new(loopback())).unwrap()
 }
 
 fn task(with: &Value) -> Task {
@@ -241,11 +249,27 @@ async fn private_addresses_are_not_called() {
     prepare();
     let fake = Fake::start(|_| (200, Value::Null)).await;
     let port = fake.address.rsplit(':').next().unwrap().to_owned();
-    let strict = HttpCalls::new(Options { allow_private: false }).unwrap();
-    for host in ["127.0.0.1", "localhost", "[::1]", "0.0.0.0", "2130706433", "0x7f.1", "10.0.0.1"] {
+    let strict = HttpCalls::new(Options::new(Policy::default())).unwrap();
+    let hosts = [
+        "127.0.0.1",
+        "localhost",
+        "[::1]",
+        "0.0.0.0",
+        "[::]",
+        "2130706433",
+        "0x7f.1",
+        "017700000001",
+        "[::ffff:127.0.0.1]",
+        "[64:ff9b::7f00:1]",
+        "10.0.0.1",
+    ];
+    for host in hosts {
         let why =
             refused(strict.apply(&task(&json!({"url": format!("http://{host}:{port}")}))).await);
-        assert!(why.contains("this server calls public ones only"), "{host}: {why}");
+        assert!(
+            why.contains("is not permitted") && why.contains("allow_address"),
+            "{host}: {why}"
+        );
     }
     for host in ["169.254.169.254", "2852039166", "[fe80::1]", "[::ffff:169.254.169.254]"] {
         for calls in [&strict, &calls()] {
@@ -258,6 +282,70 @@ async fn private_addresses_are_not_called() {
     let by_name = task(&json!({"url": format!("http://localhost:{port}/")}));
     apply(&calls(), &by_name).await;
     assert_eq!(fake.received(), ["POST /"]);
+}
+
+/// One organization's endpoint.
+struct Endpoint(OrganizationId, String);
+
+impl Endpoints for Endpoint {
+    fn is_own<'a>(&'a self, of: OrganizationId, endpoint: &'a str) -> PortFuture<'a, bool> {
+        port::ready(Ok(of == self.0 && endpoint == self.1))
+    }
+}
+
+#[tokio::test]
+async fn endpoints_of_own_deployments_are_called_by_exact_address_and_port() {
+    prepare();
+    let (own, other) =
+        (Fake::start(|_| (200, Value::Null)).await, Fake::start(|_| (200, Value::Null)).await);
+    let one = task(&json!({"url": own.address}));
+    let endpoint = own.address.trim_start_matches("http://").to_owned();
+    let endpoints = Arc::new(Endpoint(one.organization.unwrap(), endpoint));
+    let calls = HttpCalls::new(Options { endpoints, ..Options::new(Policy::default()) }).unwrap();
+    apply(&calls, &one).await;
+    let theirs = Task { organization: Some("00000000000000000090".parse().unwrap()), ..one };
+    let port = own.address.rsplit(':').next().unwrap();
+    let elsewhere = [
+        theirs,
+        task(&json!({"url": other.address})),
+        task(&json!({"url": format!("http://localhost:{port}")})),
+        task(&json!({"url": format!("http://127.0.0.2:{port}")})),
+    ];
+    for refused_task in elsewhere {
+        let why = refused(calls.apply(&refused_task).await);
+        assert!(why.contains("a loopback address"), "{why}");
+    }
+    assert_eq!((own.received().len(), other.received().len()), (1, 0));
+}
+
+/// A resolver with changing answers, the last of which stays.
+fn changing(policy: Policy, answers: &[&str]) -> Resolver {
+    let mut answers: Vec<IpAddr> = answers.iter().map(|ip| ip.parse().unwrap()).collect();
+    answers.reverse();
+    let answers = Mutex::new(answers);
+    Resolver::new(policy).with_lookup(Arc::new(move |_| {
+        let mut answers = answers.lock().unwrap();
+        let answer = if answers.len() > 1 { answers.pop() } else { answers.first().copied() };
+        Box::pin(async move { Ok(answer.into_iter().collect()) })
+    }))
+}
+
+#[tokio::test]
+async fn name_is_checked_at_every_connection() {
+    prepare();
+    // Closes every connection: the next one resolves the name again.
+    let server = canned::serve(|_| (200, "fine".into()));
+    let port = server.rsplit(':').next().unwrap();
+    let only = Policy { allowed: vec!["127.0.0.1".parse().unwrap()], ..Policy::default() };
+    for private in ["127.0.0.2", "10.0.0.1", "169.254.169.254", "::ffff:10.0.0.1"] {
+        let resolver = changing(only.clone(), &["127.0.0.1", private]);
+        let options = Options { resolver, ..Options::new(Policy::default()) };
+        let calls = HttpCalls::new(options).unwrap();
+        let one = task(&json!({"url": format!("http://shop.example:{port}/")}));
+        apply(&calls, &one).await;
+        let why = refused(calls.apply(&one).await);
+        assert!(why.starts_with("shop.example is not permitted"), "{private}: {why}");
+    }
 }
 
 #[tokio::test]

@@ -1,16 +1,21 @@
 //! The Kubernetes provider against a fake API server.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use adapters::guard;
 use adapters::kubernetes::Kubernetes;
+use base::Resolver;
+use base::resolver::Lookup;
+use model::address::Policy;
 use model::cluster::{self, KUBECONFIG, PULL_SECRET};
-use model::{ClusterId, Secret, Xid};
+use model::{ClusterId, DeploymentId, ReplicaId, Secret, Xid};
 use port::{Access, Fault, Operation, Outcome, Progress, Task};
 use serde_json::{Map, Value, json};
 use testing::apiserver::{Apiserver, Fault as Wrong, FaultKind, Kind};
 
 use super::fake::prepare;
+use super::http_calls::loopback;
 
 const NS: &str = "paddock";
 const AGENT: &str = "paddock-agent";
@@ -24,7 +29,7 @@ fn provider() -> Kubernetes {
         failures_to_open: 100,
         ..Kubernetes::options()
     };
-    Kubernetes::new(options, || 1)
+    Kubernetes::new(options, || 1, Resolver::new(loopback()))
 }
 
 fn order(server: &Apiserver, number: u32) -> Task {
@@ -100,7 +105,7 @@ async fn cluster_is_identified_by_its_kube_system_namespace() {
         .iter()
         .filter(|line| line.contains("selfsubjectaccessreviews"))
         .count();
-    assert_eq!(reviews, 48, "each permission is reviewed");
+    assert_eq!(reviews, 51, "each permission is reviewed");
 }
 
 #[tokio::test]
@@ -199,11 +204,80 @@ async fn unreachable_cluster_does_not_block_others() {
     down.stop().await;
     prepare();
     let options = guard::Options { attempts: 1, failures_to_open: 1, ..Kubernetes::options() };
-    let provider = Kubernetes::new(options, || 1);
+    let provider = Kubernetes::new(options, || 1, Resolver::new(loopback()));
     unavailable(provider.observe(&order(&down, 1)).await);
     let why = unavailable(provider.observe(&order(&down, 1)).await);
     assert!(why.contains("Calls resume within"), "{why}");
     provider.observe(&order(&up, 2)).await.unwrap();
+}
+
+#[tokio::test]
+async fn agent_binds_no_roles_and_writes_in_no_other_namespace() {
+    let server = Apiserver::start().await;
+    let (provider, order) = (provider(), order(&server, 1));
+    provider.prepare(&order, &agent()).await.unwrap();
+    let controller = server.controller();
+    let rbac = "rbac.authorization.k8s.io";
+    let bindings = controller.list(rbac, "clusterrolebindings");
+    assert_eq!(bindings.len(), 1);
+    let role = bindings[0]["roleRef"]["name"].as_str().unwrap();
+    let role = controller.get(rbac, "clusterroles", "", role).unwrap();
+    for rule in role["rules"].as_array().unwrap() {
+        let verbs = rule["verbs"].as_array().unwrap();
+        assert!(
+            verbs.iter().all(|verb| ["get", "list", "watch"].contains(&verb.as_str().unwrap())),
+            "{rule}"
+        );
+        assert!(!rule["resources"].to_string().contains("secrets"), "{rule}");
+    }
+    for role in controller.list(rbac, "clusterroles").iter().chain(&controller.list(rbac, "roles"))
+    {
+        let rules = role["rules"].to_string();
+        assert!(!rules.contains("bind") && !rules.contains("escalate"), "{rules}");
+    }
+}
+
+#[tokio::test]
+async fn namespaces_of_instances_are_created_with_the_agents_role() {
+    let server = Apiserver::start().await;
+    let (provider, order) = (provider(), order(&server, 1));
+    provider.prepare(&order, &agent()).await.unwrap();
+    let controller = server.controller();
+    let replica = ReplicaId { deployment: DeploymentId(Xid::new(5, [0; 5], 0)), number: 0 };
+    let wanted = [("kafka-1".to_owned(), replica), ("theirs".to_owned(), replica)].into();
+    controller.namespace("theirs");
+    for _ in 0..2 {
+        provider.admit_instances(&order, &wanted).await.unwrap();
+    }
+    let namespace = controller.get("", "namespaces", "", "kafka-1").unwrap();
+    assert_eq!(namespace["metadata"]["labels"]["paddock.dev/home"], NS);
+    let label = format!("{}.0", replica.deployment);
+    assert_eq!(namespace["metadata"]["labels"]["paddock.dev/replica"], label);
+    let rbac = "rbac.authorization.k8s.io";
+    let binding = controller.get(rbac, "rolebindings", "kafka-1", AGENT).unwrap();
+    assert_eq!(binding["subjects"][0]["namespace"], NS);
+    assert_eq!(binding["roleRef"]["kind"], "ClusterRole");
+    // A namespace that another system owns gets nothing.
+    assert_eq!(controller.get(rbac, "rolebindings", "theirs", AGENT), None);
+}
+
+#[tokio::test]
+async fn kubeconfig_reaches_no_private_address() {
+    let server = Apiserver::start().await;
+    prepare();
+    let by_address = Kubernetes::new(Kubernetes::options(), || 1, Resolver::new(Policy::default()));
+    let why = refused(by_address.observe(&order(&server, 1)).await);
+    assert!(why.contains("its server 127.0.0.1 is not permitted"), "{why}");
+    assert!(why.contains("allow_address"), "{why}");
+    let lookup = |_| -> Lookup { Box::pin(async { Ok(vec!["10.0.0.1".parse().unwrap()]) }) };
+    let resolver = Resolver::new(loopback()).with_lookup(Arc::new(lookup));
+    let by_name = Kubernetes::new(Kubernetes::options(), || 1, resolver);
+    let mut named = order(&server, 1);
+    let kubeconfig = named.persisted[KUBECONFIG].reveal().replace("127.0.0.1", "kube.example");
+    named.persisted.insert(KUBECONFIG.into(), Secret::new(kubeconfig));
+    let why = refused(by_name.observe(&named).await);
+    assert!(why.contains("kube.example is not permitted: it resolves to a private"), "{why}");
+    assert_eq!(server.request_lines(), Vec::<String>::new());
 }
 
 #[tokio::test]

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::http_calls::loopback;
 use adapters::guard;
 use adapters::kubernetes::Kubernetes;
 use adapters::terraform::{Runner, TerraformProvider};
+use base::Resolver;
 use model::Secret;
 use model::cluster::{KUBECONFIG, STATE, VARIABLES};
 use port::{Access, CLUSTER_ID, Fault, Operation, Outcome, Progress};
@@ -73,7 +75,7 @@ async fn kubernetes_of_a_module_gets_its_agent() {
     fake::prepare();
     let (world, server) = (World::new(), Apiserver::start().await);
     let options = guard::Options { base_delay: Duration::from_millis(1), ..Kubernetes::options() };
-    let kubernetes = Arc::new(Kubernetes::new(options, || 1));
+    let kubernetes = Arc::new(Kubernetes::new(options, || 1, Resolver::new(loopback())));
     let provider = TerraformProvider::new(Runner::new(world.options.clone()), kubernetes);
     let mut order = hosted(&world, &server.kubeconfig("t0ken"));
     create(&provider, &order).await.unwrap();

@@ -20,7 +20,7 @@ use base::Instant;
 use base::locks::{Locks, lock};
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use bollard::query_parameters::{RemoveContainerOptions, StopContainerOptions};
@@ -38,6 +38,10 @@ use fault::is_missing;
 use watch::Restarts;
 
 pub use options::Options;
+
+/// Why `disk` is not enforced, and what to do.
+const NO_DISK_LIMIT: &str = "`disk` is not enforced: the engine limits it only with the storage \
+                             driver overlay2 on xfs mounted with pquota, or btrfs or zfs";
 
 /// The container engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +77,8 @@ pub struct Docker {
     /// Read-locked from the creation of a network to that of its first container; write-locked
     /// by the removal of a network.
     networks: RwLock<()>,
+    /// Whether the engine's storage driver can limit the disk of containers: until it refuses.
+    has_disk_limit: AtomicBool,
     /// Number of loads since the start: each has its own directory.
     loads: AtomicU64,
 }
@@ -90,6 +96,7 @@ impl Docker {
             restarts: Mutex::default(),
             images: Locks::default(),
             networks: RwLock::default(),
+            has_disk_limit: AtomicBool::new(true),
             loads: AtomicU64::new(0),
             options,
         })
@@ -165,6 +172,11 @@ impl Runtime for Docker {
 
     fn images(&self) -> Option<&dyn Images> {
         Some(self)
+    }
+
+    fn warning(&self) -> Option<String> {
+        let is_limited = self.has_disk_limit.load(Ordering::Relaxed);
+        (!is_limited).then(|| NO_DISK_LIMIT.to_owned())
     }
 
     fn logs(&self, id: ReplicaId, from: LogsFrom, follow: bool) -> LogStream {

@@ -9,7 +9,7 @@ use model::agent::{Observed, ReplicaId};
 use model::deployment::{Reason, Spec};
 use model::image::StoredImage;
 use model::log::LogsFrom;
-use runtime::{Condition, Container, ContainerStatus, Embedded, LogStream};
+use runtime::{Condition, Container, ContainerStatus, Credentials, Embedded, LogStream};
 
 use super::{ImageResult, Images, ObservedFuture, Runtime, limits, started};
 use crate::{Error, reason};
@@ -62,6 +62,10 @@ impl Runtime for Embedded {
 
     fn images(&self) -> Option<&dyn Images> {
         Some(self)
+    }
+
+    fn warning(&self) -> Option<String> {
+        self.warning().map(str::to_owned)
     }
 
     fn gc_forever(&self, every: Duration, unused_for: Duration) -> BoxFuture<'_, ()> {
@@ -136,10 +140,7 @@ fn last(container: &ContainerStatus) -> Reason {
     match (container.last_code, &container.last_reason) {
         _ if container.is_lost => shim_killed(),
         (None, Some(message)) => Reason::StartFailed { message: message.clone() },
-        (code, _) => {
-            let ram_bytes = container.container.ram.map(|ram| ram.milli() / 1000);
-            reason::exited(code, container.is_oom, ram_bytes)
-        }
+        (code, _) => reason::exited(code, container.is_oom, container.ram_bytes),
     }
 }
 
@@ -160,9 +161,14 @@ fn container(
         command: spec.command.clone(),
         env: spec.env.clone(),
         ports: spec.ports.clone(),
-        cpu: limits::cpu(&spec.resources),
-        ram: limits::ram(&spec.resources),
+        // The runtime has the same defaults. Containers of older versions, which had none, are adopted.
+        cpu: limits::requested_cpu(&spec.resources),
+        ram: limits::requested_ram(&spec.resources),
         disk: limits::disk(&spec.resources),
         restart: spec.restart,
+        pull: spec.pull_credentials().map(|own| Credentials {
+            username: own.username.clone(),
+            password: own.password.clone(),
+        }),
     })
 }

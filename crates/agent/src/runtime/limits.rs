@@ -1,26 +1,42 @@
-//! Resource limits of a replica, derived from its requests.
+//! Resource limits of a replica, derived from its requests. Every replica has limits of CPU and memory.
 
 use model::{Quantity, Resources};
 
-/// Smaller amounts are not meant as bytes.
-const MIN_LIMIT: Quantity = Quantity::whole(1 << 20);
+/// CPU limit of replicas that request none.
+const DEFAULT_CPU: Quantity = Quantity::from_milli(100);
+/// Memory limit of replicas that request none.
+const DEFAULT_RAM: Quantity = Quantity::whole(64 << 20);
+/// Minimum memory limit. Smaller amounts are not meant as bytes.
+const MIN_RAM: Quantity = Quantity::whole(4 << 20);
+/// Minimum disk limit.
+const MIN_DISK: Quantity = Quantity::whole(1 << 20);
 
-/// CPU limit: its `cpu`; unlimited if that is missing.
-pub(crate) fn cpu(resources: &Resources) -> Option<Quantity> {
+/// Requested CPU limit: its `cpu`.
+pub(crate) fn requested_cpu(resources: &Resources) -> Option<Quantity> {
     Some(resources.get("cpu")).filter(|cpu| !cpu.is_zero())
 }
 
-/// Memory limit in bytes: its `ram`; unlimited if that is missing.
+/// Requested memory limit in bytes: its `ram`.
 ///
-/// An amount below 1Mi is no limit either. Clusters of some fleet managers count ram in other
-/// units, and their users write `ram: 1`: reserved as requested, but no program runs in one byte.
-pub(crate) fn ram(resources: &Resources) -> Option<Quantity> {
-    Some(resources.get("ram")).filter(|ram| *ram >= MIN_LIMIT)
+/// An amount below 4Mi is none. Clusters of some fleet managers count ram in other units, and their
+/// users write `ram: 1`: reserved as requested, but no program runs in one byte.
+pub(crate) fn requested_ram(resources: &Resources) -> Option<Quantity> {
+    Some(resources.get("ram")).filter(|ram| *ram >= MIN_RAM)
+}
+
+/// CPU limit: what is requested, or the default.
+pub(crate) fn cpu(resources: &Resources) -> Quantity {
+    requested_cpu(resources).unwrap_or(DEFAULT_CPU)
+}
+
+/// Memory limit in bytes: what is requested, or the default.
+pub(crate) fn ram(resources: &Resources) -> Quantity {
+    requested_ram(resources).unwrap_or(DEFAULT_RAM)
 }
 
 /// Disk limit in bytes: its `disk`; the runtime's default if that is missing or below 1Mi.
 pub(crate) fn disk(resources: &Resources) -> Option<Quantity> {
-    Some(resources.get("disk")).filter(|disk| *disk >= MIN_LIMIT)
+    Some(resources.get("disk")).filter(|disk| *disk >= MIN_DISK)
 }
 
 #[cfg(test)]
@@ -28,18 +44,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ram_below_1_mi_is_no_limit() {
+    fn every_replica_has_limits() {
         for (amount, limit) in [
-            ("0", None),
-            ("1", None),
-            ("1023Ki", None),
-            ("1Mi", Some(1 << 20)),
-            ("512Mi", Some(512 << 20)),
+            ("0", 64 << 20),
+            ("1", 64 << 20),
+            ("4095Ki", 64 << 20),
+            ("4Mi", 4 << 20),
+            ("512Mi", 512 << 20),
         ] {
             let mut resources = Resources::default();
             resources.set("ram", amount.parse().unwrap());
-            assert_eq!(ram(&resources), limit.map(Quantity::whole), "{amount}");
-            assert_eq!(cpu(&resources), None);
+            assert_eq!(ram(&resources), Quantity::whole(limit), "{amount}");
+            assert_eq!(cpu(&resources), Quantity::from_milli(100));
+            resources.set("cpu", Quantity::whole(2));
+            assert_eq!(cpu(&resources), Quantity::whole(2));
         }
     }
 }

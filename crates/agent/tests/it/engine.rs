@@ -12,6 +12,7 @@ use agent::Docker;
 use agent::docker::{Engine, Options};
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
+use runtime::Registries;
 use tempfile::TempDir;
 
 use crate::lab::{get, kill, processes, remove_groups};
@@ -77,7 +78,9 @@ impl EngineLab {
             (registry, image)
         });
         let fake = namespace.run(Fake::start);
+        let addresses = crate::lab::loopback();
         let options = Options {
+            registries: Registries { addresses, ..Registries::default() },
             socket: Some(dir.path().join("sock")),
             dir: dir.path().join("archives"),
             program: crate::HELPER.into(),

@@ -62,6 +62,12 @@ impl<K: Eq + Hash> Default for Slots<K> {
 }
 
 impl<K: Eq + Hash + Clone> Slots<K> {
+    /// The number of the key's slots in use.
+    pub(crate) fn used(&self, key: &K) -> usize {
+        let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.get(key).copied().unwrap_or(0)
+    }
+
     /// Takes one of the key's `max` slots. A maximum of 0 is no limit.
     pub(crate) fn take(&self, key: K, max: usize) -> Option<Slot<K>> {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);

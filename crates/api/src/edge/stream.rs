@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use base::{Instant, Stop, entropy};
 use futures_util::stream::{self, Stream, StreamExt as _};
-use model::{OrganizationId, UserId};
+use model::organization::quota::{Limit, Subject};
+use model::{OrganizationId, Quantity, UserId};
 use store::Scope;
 use tokio::sync::watch;
 
@@ -39,8 +40,9 @@ pub(crate) struct OpenStream {
 
 impl OpenStream {
     /// Admits a stream of the caller from this address.
-    pub(crate) fn new(app: &App, caller: &Caller, from: IpAddr) -> Result<Self, Problem> {
-        let slots = take_slots(app, caller, from)?;
+    pub(crate) async fn new(app: &App, caller: &Caller, from: IpAddr) -> Result<Self, Problem> {
+        let max = max_streams(app, caller.user.organization_id).await?;
+        let slots = take_slots(app, caller, from, max)?;
         let changes = app.cache.changes();
         // Streams that were opened at the same time, as after a restart, end at different times.
         let life = app.settings.edge.stream_life;
@@ -140,12 +142,29 @@ impl OpenStream {
     }
 }
 
-fn take_slots(app: &App, caller: &Caller, from: IpAddr) -> Result<Slots, Problem> {
+/// Maximum number of open streams of an organization: its quota, or the setting. 0 is no limit.
+async fn max_streams(app: &App, organization: OrganizationId) -> Result<usize, Problem> {
+    let mut read = app.db.read().await?;
+    let kind = Subject::Streams.into();
+    let own = store::organization_quota::own(&mut read, organization, &kind).await?;
+    match own.map(Limit::amount) {
+        None => Ok(app.settings.edge.max_streams.organization),
+        Some(None) => Ok(0),
+        Some(Some(Quantity::ZERO)) => Err(refused("organization")),
+        Some(Some(amount)) => Ok(usize::try_from(amount.milli() / 1000).unwrap_or(0)),
+    }
+}
+
+fn take_slots(
+    app: &App,
+    caller: &Caller,
+    from: IpAddr,
+    max_of_organization: usize,
+) -> Result<Slots, Problem> {
     let (edge, max) = (&app.edge, &app.settings.edge.max_streams);
-    let refused = |of: &str| too_many(&format!("open streams of this {of}"), retry());
     let user = edge.user_streams.take(caller.user.id, max.user);
     let organization =
-        edge.organization_streams.take(caller.user.organization_id, max.organization);
+        edge.organization_streams.take(caller.user.organization_id, max_of_organization);
     let address = if edge.is_limited(from) {
         let slot = edge.address_streams.take(address_key(from), max.address);
         Some(slot.ok_or_else(|| refused("address"))?)
@@ -157,6 +176,10 @@ fn take_slots(app: &App, caller: &Caller, from: IpAddr) -> Result<Slots, Problem
         _organization: organization.ok_or_else(|| refused("organization"))?,
         _address: address,
     })
+}
+
+fn refused(of: &str) -> Problem {
+    too_many(&format!("open streams of this {of}"), retry())
 }
 
 fn retry() -> Duration {

@@ -24,7 +24,7 @@ use super::Error;
 use super::instance::{InstancePath, InstanceQuery, KindPath, expr, find, order};
 use super::tenant::{ApiKind, parameter};
 use super::wire::{Async, List, Origin, Paging, Params};
-use crate::caller::{Call, Caller, From, authorization};
+use crate::caller::{Call, From, authenticate, authorization};
 use crate::instance::lock;
 use crate::{App, oidc};
 use object::AdminInstance;
@@ -94,8 +94,9 @@ async fn identify(
         let actor = oidc::actor(app, &claims).await?;
         return Ok(Some((claims.username.unwrap_or(claims.subject), actor)));
     }
-    let caller = Caller::from_request_parts(parts, app).await?;
-    Ok(caller.is_admin().then(|| (caller.user.username.clone(), caller.actor())))
+    let caller = authenticate(parts, app).await?;
+    let is_allowed = caller.may_call(parts).await.is_ok();
+    Ok(is_allowed.then(|| (caller.user.username.clone(), caller.actor())))
 }
 
 /// Whether one of these roles allows the method.

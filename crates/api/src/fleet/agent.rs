@@ -30,7 +30,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::Error;
 use super::tenant::{ApiKind, parameter};
-use crate::caller::{Call, authorization};
+use crate::caller::{Call, authorization, token_hash};
 use crate::{App, oidc};
 
 /// Path of a cluster's agent.
@@ -123,7 +123,9 @@ impl AgentIdentity {
         let mut read = app.db.read().await?;
         match agent_token::find(&mut read, &hash, now).await? {
             Some(cluster) => Ok(Self::Cluster(cluster)),
-            None if token::find(&mut read, &hash, now).await?.is_some() => Ok(Self::Other),
+            None if token::find(&mut read, &token_hash(secret), now).await?.is_some() => {
+                Ok(Self::Other)
+            }
             None => Err(Error::new(15, "")),
         }
     }

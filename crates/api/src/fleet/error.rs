@@ -108,7 +108,7 @@ impl From<store::Error> for Error {
     fn from(error: store::Error) -> Self {
         use store::Error::{
             AlreadyExists, Conflict, Database, InsufficientCapacity, Invalid, Limit, NotFound,
-            Stale, Unavailable,
+            QuotaExceeded, Stale, Unavailable,
         };
         match &error {
             NotFound { kind, id } => Self::not_found(kind, id),
@@ -120,6 +120,7 @@ impl From<store::Error> for Error {
             Invalid(_) => Self::new(8, capitalized(&error.to_string())),
             InsufficientCapacity { .. } => Self::new(24, ""),
             Limit { what, .. } => Self::new(limit_code(what), capitalized(&error.to_string())),
+            QuotaExceeded(_) => Self::new(5, capitalized(&error.to_string())),
             Unavailable(cause) => {
                 tracing::warn!(cause, "database unavailable");
                 Self::new(INTERNAL, "The database is unavailable; try again.")

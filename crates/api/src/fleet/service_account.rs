@@ -6,6 +6,7 @@ use axum::extract::Path;
 use axum::http::StatusCode;
 use base::entropy;
 use model::Time;
+use model::access::{Action, SubjectKind, Verb};
 use model::kind::Kind;
 use serde::{Deserialize, Serialize};
 use store::{Scope, service_account as accounts};
@@ -147,6 +148,8 @@ pub(crate) async fn service_account_create(
     Json(body): Json<NewServiceAccount>,
 ) -> Result<(StatusCode, Answer<ServiceAccount>), Error> {
     must_be_offered(&tenant)?;
+    // The account gets tokens with all rights of its owner.
+    tenant.caller.must_have_full_scope("create service accounts")?;
     check_name(&body.name)?;
     let description = body.description.unwrap_or_default();
     check_description(&description)?;
@@ -168,7 +171,7 @@ pub(crate) async fn service_account_create(
     Ok((StatusCode::ACCEPTED, Answer(response)))
 }
 
-/// Returns a service account. Allowed for its owner.
+/// Returns a service account. Allowed for its owner and the organization's owners.
 #[utoipa::path(get, path = "/api/{api}/v1/service_accounts/{id}", tag = "service accounts",
     params(AccountPath),
     responses((status = 200, body = ServiceAccount, description = "Service account"), Error))]
@@ -177,8 +180,11 @@ pub(crate) async fn service_account_get(
     Path(path): Path<AccountPath>,
 ) -> Result<Answer<ServiceAccount>, Error> {
     let found = find(&app, &tenant, &path.id).await?;
-    if found.owner != tenant.caller.user.username {
-        return Err(Error::new(4, "Only its owner may see this service account."));
+    if !administers(&tenant, &found) {
+        return Err(Error::new(
+            4,
+            "Only its owner and the organization's owners may see this account.",
+        ));
     }
     Ok(Answer(ServiceAccount::new(&tenant.kind, found, None)))
 }
@@ -206,6 +212,7 @@ pub(crate) async fn service_account_reset(
     Path(path): Path<AccountPath>,
 ) -> Result<Answer<ServiceAccount>, Error> {
     let found = find_to_change(&app, &tenant, &path.id).await?;
+    tenant.caller.must_have_full_scope("reset service accounts")?;
     let secret = entropy::secret(app.db.entropy());
     let mut tx = app.db.begin(tenant.caller.actor()).await?;
     accounts::set_secret(&mut tx, &found.id, &entropy::hash(&secret)).await?;
@@ -235,10 +242,17 @@ async fn find_to_change(
     id: &str,
 ) -> Result<accounts::ServiceAccount, Error> {
     let found = find(app, tenant, id).await?;
-    if found.owner == tenant.caller.user.username || tenant.caller.is_owner() {
+    if administers(tenant, &found) {
         return Ok(found);
     }
     Err(Error::new(4, "Only its owner and the organization's owners may change this account."))
+}
+
+/// Whether the caller may see and change this account: its owner and the organization's owners may.
+fn administers(tenant: &Tenant, account: &accounts::ServiceAccount) -> bool {
+    let caller = &tenant.caller;
+    account.owner == caller.user.username
+        || caller.allows(Action::new(SubjectKind::ServiceAccount, Verb::Administer))
 }
 
 fn check_name(name: &str) -> Result<(), Error> {

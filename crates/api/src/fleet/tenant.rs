@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use model::kind::Kind;
 
 use super::Error;
-use crate::caller::Caller;
+use crate::caller::{Caller, authenticate};
 use crate::{App, Problem};
 
 /// The kind whose API is called.
@@ -47,8 +47,9 @@ impl FromRequestParts<App> for Tenant {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Response> {
         let ApiKind(kind) = ApiKind::from_request_parts(parts, app).await?;
-        let caller =
-            Caller::from_request_parts(parts, app).await.map_err(IntoResponse::into_response)?;
+        let caller = authenticate(parts, app).await.map_err(IntoResponse::into_response)?;
+        let allowed = caller.may_call(parts).await;
+        allowed.map_err(|problem| Error::new(11, problem.to_string()).into_response())?;
         must_not_be_denied(app, &caller).await.map_err(IntoResponse::into_response)?;
         // Only authenticated callers learn which paths exist.
         if parameter(parts, app, "plural").await.is_some_and(|plural| plural != kind.plural) {

@@ -4,6 +4,7 @@ use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use base::entropy;
+use model::access::{Action, SubjectKind, Verb};
 use model::{Time, invite};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -22,6 +23,9 @@ use crate::{App, Problem, account, sign_up};
 pub(crate) struct InviteRequest {
     /// Lifetime of the code in seconds; defaults to seven days.
     expires_in: Option<i64>,
+    /// Role of users who redeem the code: `viewer`, `member` (the default), or `owner`, which only
+    /// owners may give. A reopened code keeps its role.
+    role: Option<String>,
     /// Code to reopen instead of creating a new one.
     code: Option<String>,
 }
@@ -70,7 +74,10 @@ pub(crate) async fn invite_open(
     let life = invite::check_lifetime("expires_in", request.expires_in, max)?;
     let mut tx = app.db.begin(caller.actor()).await?;
     let (invite, code) = match request.code {
-        None => account::invite(&app, &mut tx, &caller, life).await?,
+        None => {
+            let role = account::invited_role(&caller, request.role.as_deref())?;
+            account::invite(&app, &mut tx, &caller, role, life).await?
+        }
         Some(code) => {
             let found = store::invite::find(&mut tx, &entropy::hash(code.trim())).await?;
             let own = found.filter(|invite| invite.organization_id == caller.user.organization_id);
@@ -80,8 +87,9 @@ pub(crate) async fn invite_open(
                     "Your organization has no invite with this code.",
                 )
             })?;
-            caller.must_be_owner()?;
+            caller.may(Action::new(SubjectKind::Invite, Verb::Update))?;
             sign_up::may_invite(&app, &caller)?;
+            account::must_keep_role(invite.role, request.role.as_deref())?;
             (store::invite::reopen(&mut tx, caller.own(), invite.id, life).await?, code)
         }
     };

@@ -78,7 +78,7 @@ pub(crate) struct UserResponse {
     username: String,
     /// Display name.
     display_name: String,
-    /// Role: `owner` or `member`.
+    /// Role: `owner`, `member` or `viewer`.
     #[schema(value_type = String)]
     role: Role,
     /// Owning organization.

@@ -127,7 +127,9 @@ async fn desired_state(app: &App, cluster: ClusterId, all: bool) -> Result<Desir
     let names = found.iter().map(|desired| format!("{} {}\n", desired.replica, desired.generation));
     let cursor = entropy::hash(&names.collect::<String>());
     // Secrets that cannot be decrypted now are missing; the agent retries.
-    let (found, _) = engine::secrets::decrypt_all(&*app.seal, found).await;
+    drop(read);
+    let (mut found, _) = engine::secrets::decrypt_all(&*app.seal, found).await;
+    engine::credentials::add_pull_credentials(&app.db, &*app.seal, &mut found).await?;
     Ok(DesiredState { items: found.into_iter().map(DesiredReplica::from).collect(), cursor })
 }
 

@@ -6,6 +6,7 @@ use axum::Json as Answer;
 use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use model::access::{Action, SubjectKind, Verb};
 use model::deployment::Spec;
 use model::{DeploymentId, deployment, name};
 use serde::Deserialize;
@@ -17,7 +18,7 @@ use wire::explain::DryRun;
 
 use super::explain::dry_run_placement;
 use crate::body::Json;
-use crate::caller::Call;
+use crate::caller::{Call, Caller};
 use crate::etag::{IfMatch, etag};
 use crate::idempotency::{IdempotencyKey, WithSealedEnv};
 use crate::page::{List, PageQuery, Query, flag, id, id_field, number};
@@ -100,17 +101,29 @@ pub(crate) async fn with_encrypted_env(
     Ok(new)
 }
 
-/// The response for a deployment, with its environment variables decrypted.
-pub(crate) async fn response(app: &App, mut found: deployment::Deployment) -> Deployment {
-    engine::secrets::decrypt_env(&*app.seal, &mut found).await;
+/// The response for a deployment, with its environment variables if the caller may read them.
+pub(crate) async fn response(
+    app: &App,
+    caller: &Caller,
+    mut found: deployment::Deployment,
+) -> Deployment {
+    if caller.allows(Action::new(SubjectKind::Deployment, Verb::Reveal)) {
+        engine::secrets::decrypt_env(&*app.seal, &mut found).await;
+    } else {
+        engine::secrets::hide_env(&mut found);
+    }
     found.into()
 }
 
 /// The response for several deployments.
-pub(crate) async fn responses(app: &App, found: Vec<deployment::Deployment>) -> Vec<Deployment> {
+pub(crate) async fn responses(
+    app: &App,
+    caller: &Caller,
+    found: Vec<deployment::Deployment>,
+) -> Vec<Deployment> {
     let mut shown = Vec::with_capacity(found.len());
     for deployment in found {
-        shown.push(response(app, deployment).await);
+        shown.push(response(app, caller, deployment).await);
     }
     shown
 }
@@ -138,7 +151,7 @@ pub(crate) async fn deployment_list(
     let filter = Filter { name: filter.name, cluster, status, ..Filter::default() };
     let found =
         store::deployment::list(&mut app.db.read().await?, caller.scope(), &filter, &page).await?;
-    let items = responses(&app, found).await;
+    let items = responses(&app, &caller, found).await;
     Ok(Answer(List::new(items, &page, |d| d.id.to_string())))
 }
 
@@ -157,7 +170,7 @@ pub(crate) async fn deployment_get(
     let replica_statuses = Some(replicas.into_iter().map(ReplicaStatus::from).collect());
     drop(read);
     let tag = etag(found.generation);
-    Ok((tag, Answer(Deployment { replica_statuses, ..response(&app, found).await })))
+    Ok((tag, Answer(Deployment { replica_statuses, ..response(&app, &caller, found).await })))
 }
 
 /// Updates a deployment's name, priority, labels or number of replicas.
@@ -181,11 +194,16 @@ pub(crate) async fn deployment_update(
     let found = store::deployment::get(&mut tx, caller.scope(), id).await?;
     must_not_belong_to_instance(&found)?;
     if_match.check(found.generation)?;
+    // What exceeds a lowered ceiling stays, and can be changed otherwise.
+    if let Some(priority) = change.priority.filter(|new| *new != found.priority) {
+        let (owner, ceiling) = (found.organization_id, app.settings.limits.max_priority);
+        store::organization::check_priority(&mut tx, owner, priority, ceiling).await?;
+    }
     let (priority, replicas) = (change.priority, change.replicas);
     let change = Change { name, priority, labels: change.labels, replicas };
     let changed = store::deployment::set(&mut tx, id, &change).await?;
     tx.commit().await?;
-    Ok((etag(changed.generation), Answer(response(&app, changed).await)))
+    Ok((etag(changed.generation), Answer(response(&app, &caller, changed).await)))
 }
 
 /// Deletes a deployment.
@@ -203,7 +221,7 @@ pub(crate) async fn deployment_delete(
     must_not_belong_to_instance(&store::deployment::get(&mut tx, caller.scope(), id).await?)?;
     let deleting = store::deployment::request_delete(&mut tx, caller.scope(), id).await?;
     tx.commit().await?;
-    Ok((StatusCode::ACCEPTED, Answer(response(&app, deleting).await)))
+    Ok((StatusCode::ACCEPTED, Answer(response(&app, &caller, deleting).await)))
 }
 
 /// Fails for a deployment that belongs to an instance: it changes only with the instance.

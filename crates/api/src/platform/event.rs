@@ -86,7 +86,7 @@ pub(crate) async fn event_list(
         let resumed = headers.get("last-event-id").and_then(|v| v.to_str().ok());
         let resumed =
             resumed.map(|text| number("Last-Event-ID", Some(text), 0, 0, i64::MAX)).transpose()?;
-        let open = OpenStream::new(&app, &caller, from)?;
+        let open = OpenStream::new(&app, &caller, from).await?;
         return stream(&app, open, caller.scope(), filter, resumed.or(after)).await;
     }
     let limit = number("limit", query.limit.as_deref(), 100, 1, MAX_LIMIT)?;

@@ -5,10 +5,12 @@ use axum::extract::Path;
 use model::DeploymentId;
 use model::deployment::NewDeployment;
 use model::reason::StatusReason as _;
+use store::organization_quota;
 use wire::explain::{DeploymentExplanation, DryRun, ReplicaDryRun, ReplicaExplanation, Viewer};
 
 use crate::caller::{Call, Caller};
 use crate::page::id;
+use crate::platform::organization_quota::relevant;
 use crate::{App, Problem};
 
 /// Explains the placement of a deployment: queue position, shortages and blockers.
@@ -20,7 +22,11 @@ pub(crate) async fn deployment_explain(
     Path(text): Path<String>,
 ) -> Result<Answer<DeploymentExplanation>, Problem> {
     let id: DeploymentId = id("deployment", &text)?;
-    let found = store::deployment::get(&mut app.db.read().await?, caller.scope(), id).await?;
+    let mut read = app.db.read().await?;
+    let found = store::deployment::get(&mut read, caller.scope(), id).await?;
+    let (owner, defaults) = (found.organization_id, app.db.default_quotas());
+    let usage = organization_quota::usage(&mut read, owner, &defaults, app.db.now()).await?;
+    drop(read);
     let explanation = app.placement.explain(id).await?;
     let viewer = Viewer { organization: found.organization_id, owners: &explanation.owners };
     let replicas = explanation.replicas.into_iter();
@@ -31,6 +37,7 @@ pub(crate) async fn deployment_explain(
         status_reason: found.reason.to_string(),
         reason_code: found.reason.code().to_owned(),
         replicas: replicas.map(|replica| ReplicaExplanation::new(replica, viewer)).collect(),
+        quotas: relevant(usage, &found.spec),
     }))
 }
 
@@ -40,13 +47,21 @@ pub(crate) async fn dry_run_placement(
     caller: &Caller,
     new: &NewDeployment,
 ) -> Result<DryRun, Problem> {
-    if let Some(id) = new.pinned_to {
-        store::cluster::get(&mut app.db.read().await?, caller.scope(), id).await?;
-    }
     let organization = caller.user.organization_id;
+    let mut read = app.db.read().await?;
+    if let Some(id) = new.pinned_to {
+        store::cluster::get(&mut read, caller.scope(), id).await?;
+    }
+    let ceiling = app.settings.limits.max_priority;
+    store::organization::check_priority(&mut read, organization, new.priority, ceiling).await?;
+    let (defaults, now) = (app.db.default_quotas(), app.db.now());
+    let usage = organization_quota::usage(&mut read, organization, &defaults, now).await?;
+    drop(read);
+    let exceeded = organization_quota::refusals(&usage, &new.spec).into_iter();
     let result = app.placement.dry_run(organization, new).await?;
     let viewer = Viewer { organization, owners: &result.owners };
     let replicas = result.replicas.into_iter();
     let replicas = replicas.map(|(number, outcome)| ReplicaDryRun::new(number, outcome, viewer));
-    Ok(DryRun { dry_run: true, at: result.at, replicas: replicas.collect() })
+    let exceeded_quotas = exceeded.map(Into::into).collect();
+    Ok(DryRun { dry_run: true, at: result.at, replicas: replicas.collect(), exceeded_quotas })
 }

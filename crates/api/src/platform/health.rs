@@ -126,7 +126,12 @@ async fn agent(app: &App) -> HealthCheck {
         lease::is_held(&mut app.db.read().await?, engine::local_agent::LEASE, app.db.now()).await
     };
     let outcome = match query.await {
-        Ok(true) => Ok(format!("local agent active, runtime {}", app.settings.runtime)),
+        Ok(true) => Ok(match &app.settings.runtime_warning {
+            None => format!("local agent active, runtime {}", app.settings.runtime),
+            Some(why) => {
+                format!("local agent active, runtime {}; warning: {why}", app.settings.runtime)
+            }
+        }),
         Ok(false) => Ok("no local agent".to_owned()),
         Err(_) => Err("unavailable".to_owned()),
     };

@@ -19,6 +19,7 @@ use wire::image::Images;
 use crate::body::{self, Deadline, content_type, read_body};
 use crate::caller::Call;
 use crate::page::Query;
+use crate::storage::{self, Storage};
 use crate::{App, Problem};
 
 /// Maximum number of loaded images of an organization.
@@ -63,7 +64,7 @@ pub(crate) async fn image_load(
     let organization = caller.user.organization_id;
     let name = query.name.map(|name| name::line("name", &name, MAX_NAME)).transpose()?;
     let checked = match check_headers(&app, &request) {
-        Ok(()) => check_store(&app, organization).await,
+        Ok(()) => check_store(&app, organization, length(&request)).await,
         refused => refused,
     };
     let _permit = match checked.and_then(|()| app.uploads.try_acquire().map_err(|_| busy())) {
@@ -74,7 +75,15 @@ pub(crate) async fn image_load(
         }
     };
     let archive = receive(&app, request.into_body()).await?;
+    let storage = Storage::lock(&app, organization).await?;
+    storage.admit(archive.metadata().map_or(0, |data| data.len()))?;
     let images = app.images.load(organization, archive, name).await?;
+    if let Err(problem) = storage.check_added(&app).await {
+        for image in images {
+            app.images.delete(organization, image.name).await?;
+        }
+        return Err(problem);
+    }
     for image in &images {
         let (name, digest) = (&image.name, &image.digest);
         tracing::info!(%organization, name, digest, "image loaded");
@@ -138,16 +147,23 @@ fn check_headers(app: &App, request: &Request) -> Result<(), Problem> {
             "Unsupported media type for an image archive: send the header Content-Type: application/x-tar.",
         ));
     }
-    let length = request.headers().get(header::CONTENT_LENGTH);
-    let length = length.and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    if length.is_some_and(|length| length > app.settings.max_image_bytes) {
+    if length(request).is_some_and(|length| length > app.settings.max_image_bytes) {
         return Err(too_large(app));
     }
     Ok(())
 }
 
+fn length(request: &Request) -> Option<u64> {
+    let length = request.headers().get(header::CONTENT_LENGTH);
+    length.and_then(|value| value.to_str().ok()?.parse().ok())
+}
+
 /// Checks that the server has an image store and the organization may load another image.
-async fn check_store(app: &App, organization: OrganizationId) -> Result<(), Problem> {
+async fn check_store(
+    app: &App,
+    organization: OrganizationId,
+    length: Option<u64>,
+) -> Result<(), Problem> {
     app.images.check()?;
     let images = app.images.list(organization).await?;
     if images.iter().filter(|image| !image.is_builtin).count() >= MAX_IMAGES {
@@ -155,7 +171,7 @@ async fn check_store(app: &App, organization: OrganizationId) -> Result<(), Prob
             "The organization has {MAX_IMAGES} loaded images, which is the maximum; delete some."
         )));
     }
-    Ok(())
+    storage::admit(&storage::usage(app, organization).await?, length.unwrap_or(1))
 }
 
 fn too_large(app: &App) -> Problem {

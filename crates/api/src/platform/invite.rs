@@ -32,7 +32,8 @@ pub(crate) async fn invite_create(
     if let Some(answer) = key.replay(&mut tx, &caller).await? {
         return Ok(answer);
     }
-    let (invite, code) = account::invite(&app, &mut tx, &caller, life).await?;
+    let role = account::invited_role(&caller, request.role.as_deref())?;
+    let (invite, code) = account::invite(&app, &mut tx, &caller, role, life).await?;
     let stored = view(&mut tx, invite, app.db.now()).await?;
     // A replayed response has no code: codes are not stored.
     let returned = Invite { code: Some(code), ..stored.clone() };
@@ -89,9 +90,9 @@ pub(crate) async fn invite_reopen(
     let max = app.settings.invite_max_life;
     let life = invite::check_lifetime("expires_in", request.expires_in, max)?;
     let mut tx = app.db.begin(caller.actor()).await?;
-    store::invite::get(&mut tx, caller.scope(), id).await?;
-    caller.must_be_owner()?;
+    let found = store::invite::get(&mut tx, caller.scope(), id).await?;
     sign_up::may_invite(&app, &caller)?;
+    account::must_keep_role(found.role, request.role.as_deref())?;
     let invite = store::invite::reopen(&mut tx, caller.scope(), id, life).await?;
     tx.commit().await?;
     view(&mut app.db.read().await?, invite, app.db.now()).await.map(Answer)
@@ -108,7 +109,6 @@ pub(crate) async fn invite_revoke(
     let id = id("invite", &text)?;
     let mut tx = app.db.begin(caller.actor()).await?;
     store::invite::get(&mut tx, caller.scope(), id).await?;
-    caller.must_be_owner()?;
     store::invite::revoke(&mut tx, caller.scope(), id).await?;
     tx.commit().await?;
     Ok(StatusCode::NO_CONTENT)

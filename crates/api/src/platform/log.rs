@@ -77,7 +77,7 @@ pub(crate) async fn deployment_logs(
         return Err(Problem::conflict("The deployment has no image and therefore no logs."));
     }
     drop(read);
-    let open = OpenStream::new(&app, &caller, address)?;
+    let open = OpenStream::new(&app, &caller, address).await?;
     let mut streams = Vec::new();
     for replica in &replicas {
         let lines = lines(&app, replica, &from, follow).await?;

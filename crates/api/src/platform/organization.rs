@@ -1,10 +1,13 @@
 //! Organizations.
 
+pub(crate) mod deletion;
+
 use axum::Json as Answer;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use model::OrganizationId;
+use model::deployment::{self, MAX_PRIORITY};
+use model::{Invalid, OrganizationId};
 use store::{Page, Scope};
 use wire::organization::{CreatedOrganization, NewOrganization, Organization, OrganizationChange};
 use wire::user::User;
@@ -70,7 +73,7 @@ pub(crate) async fn organization_get(
     Ok((etag(generation), Answer(Organization { members, ..found.into() })))
 }
 
-/// Updates an organization's name.
+/// Updates an organization's name; its priority ceiling and weight for the platform administrator.
 #[utoipa::path(patch, path = "/api/v1/organizations/{id}", tag = "organizations",
     params(("id" = String, Path, description = "Organization ID"),
         ("If-Match" = Option<String>, Header, description = "ETag; the update fails if it does not match")),
@@ -83,12 +86,32 @@ pub(crate) async fn organization_update(
     Json(change): Json<OrganizationChange>,
 ) -> Result<impl IntoResponse + use<>, Problem> {
     let id: OrganizationId = id("organization", &text)?;
-    let name = model::organization::name("name", &change.name)?;
+    let name = change.name.as_deref().map(|text| model::organization::name("name", text));
+    let name = name.transpose()?;
+    change.weight.map(model::organization::check_weight).transpose()?;
+    change.max_priority.flatten().map(max_priority).transpose()?;
     let mut tx = app.db.begin(caller.actor()).await?;
     let found = store::organization::get(&mut tx, caller.scope(), id).await?;
-    caller.must_be_owner()?;
     if_match.check(found.generation)?;
-    let changed = store::organization::set_name(&mut tx, id, &name).await?;
+    let mut changed = found;
+    if change.max_priority.is_some() || change.weight.is_some() {
+        caller.must_be_admin("set the priority ceiling and the weight of an organization")?;
+        let (ceiling, weight) = (change.max_priority, change.weight);
+        changed = store::organization::set_share(&mut tx, id, ceiling, weight).await?;
+    }
+    if let Some(name) = name {
+        changed = store::organization::set_name(&mut tx, id, &name).await?;
+    }
     tx.commit().await?;
     Ok((etag(changed.generation), Answer(Organization::from(changed))))
+}
+
+/// Checks a priority ceiling.
+fn max_priority(ceiling: i64) -> Result<(), Invalid> {
+    deployment::check_priority(ceiling).map_err(|_| {
+        Invalid::new(
+            "max_priority",
+            format!("must be from -{MAX_PRIORITY} to {MAX_PRIORITY}, not {ceiling}"),
+        )
+    })
 }

@@ -32,5 +32,5 @@ pub(crate) async fn queue_list(
     let cluster = filter.cluster_id.map(|text| id_field("cluster_id", &text)).transpose()?;
     let mut read = app.db.read().await?;
     let found = store::deployment::queue(&mut read, caller.scope(), cluster, limit).await?;
-    Ok(Answer(Queue { items: responses(&app, found).await }))
+    Ok(Answer(Queue { items: responses(&app, &caller, found).await }))
 }

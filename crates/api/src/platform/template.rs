@@ -12,7 +12,7 @@ use model::name;
 use model::template::{compare_versions, parse_reference};
 use serde::{Deserialize, de};
 use store::template::{Filter, Published};
-use store::{Read, Tx};
+use store::{Read, Scope, Tx};
 use utoipa::IntoParams;
 use wire::template::{Deprecation, File, Template};
 
@@ -161,7 +161,7 @@ async fn versions(
     let not_found = || Problem::not_found("template", text);
     name::dns_label("name", text).map_err(|_| not_found())?;
     let mut all = store::template::versions(read, caller.own(), text).await?;
-    if all.is_empty() && caller.is_admin() {
+    if all.is_empty() && caller.scope() == Scope::All {
         all = store::template::versions(read, caller.scope(), text).await?;
     }
     if all.is_empty() {
@@ -179,7 +179,7 @@ async fn by_version(
     version: &str,
 ) -> Result<Published, Problem> {
     match store::template::get(read, caller.own(), name, version).await {
-        Err(store::Error::NotFound { .. }) if caller.is_admin() => {
+        Err(store::Error::NotFound { .. }) if caller.scope() == Scope::All => {
             Ok(store::template::get(read, caller.scope(), name, version).await?)
         }
         other => Ok(other?),

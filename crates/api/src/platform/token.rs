@@ -46,7 +46,6 @@ pub(crate) async fn cluster_token(
     let mut tx = app.db.begin(caller.actor()).await?;
     let found = store::cluster::get(&mut tx, caller.scope(), id).await?;
     caller.may_change(&found)?;
-    caller.must_be_owner()?;
     if found.provider == Provider::Local {
         return Err(Problem::conflict(format!(
             "Cluster {} uses the local agent; create a cluster with provider agent.",

@@ -4,8 +4,11 @@ use axum::Json as Answer;
 use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use model::user::Role;
+use model::access::{Action, SubjectKind, Verb};
+use model::user::{Access, Role};
 use model::{UserId, name, user};
+use serde::Deserialize;
+use utoipa::IntoParams;
 use wire::user::{User, UserChange};
 
 use crate::body::Json;
@@ -15,15 +18,33 @@ use crate::page::{List, PageQuery, Query, id};
 use crate::password::Lane;
 use crate::{App, Problem, account};
 
-/// Lists the users of the caller's organization.
-#[utoipa::path(get, path = "/api/v1/users", tag = "users", params(PageQuery),
+/// Filter for users.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct UserQuery {
+    /// Only the user with this name, ignoring case; for the platform administrator in all
+    /// organizations.
+    username: Option<String>,
+}
+
+/// Lists the users of the caller's organization, without service accounts.
+#[utoipa::path(get, path = "/api/v1/users", tag = "users", params(PageQuery, UserQuery),
     responses((status = 200, body = List<User>, description = "A page of the list"), Problem))]
 pub(crate) async fn user_list(
     Call(app, caller): Call,
     Query(paging): Query<PageQuery>,
+    Query(filter): Query<UserQuery>,
 ) -> Result<Answer<List<User>>, Problem> {
     let page = paging.page()?;
-    let found = store::user::list(&mut app.db.read().await?, caller.own(), &page).await?;
+    let mut read = app.db.read().await?;
+    let found = match filter.username.as_deref() {
+        None => store::user::list(&mut read, caller.own(), &page).await?,
+        Some(name) => match user::username("username", name) {
+            Ok(name) => store::user::list_by_name(&mut read, caller.scope(), &name).await?,
+            // An invalid name belongs to no user.
+            Err(_) => Vec::new(),
+        },
+    };
     let items = found.into_iter().map(User::from).collect();
     Ok(Answer(List::new(items, &page, |u| u.id.to_string())))
 }
@@ -41,7 +62,7 @@ pub(crate) async fn user_get(
     Ok((etag(found.generation), Answer(User::from(found))))
 }
 
-/// Updates a user's display name, role or password.
+/// Updates a user's display name, role, access or password.
 #[utoipa::path(patch, path = "/api/v1/users/{id}", tag = "users",
     params(("id" = String, Path, description = "User ID, or `me`"),
         ("If-Match" = Option<String>, Header, description = "ETag; the update fails if it does not match")),
@@ -56,11 +77,14 @@ pub(crate) async fn user_update(
 ) -> Result<impl IntoResponse + use<>, Problem> {
     let id = user_id(&caller, &text)?;
     let is_self = id == caller.user.id;
-    if !is_self || change.role.is_some() {
+    if !is_self {
         // Check the existence first: users of other organizations are not found.
         store::user::get(&mut app.db.read().await?, caller.scope(), id).await?;
-        caller.must_be_owner()?;
     }
+    if change.role.is_some() {
+        caller.may(Action::new(SubjectKind::User, Verb::Update))?;
+    }
+    let access = new_access(&caller, change.access.as_deref())?;
     let role = change.role.as_deref().map(str::parse::<Role>).transpose()?;
     let display_name = change.display_name.as_deref();
     let display_name =
@@ -68,11 +92,22 @@ pub(crate) async fn user_update(
     let password_hash = new_password(&app, &caller, &change, is_self, from).await?;
     let mut tx = app.db.begin(caller.actor()).await?;
     if_match.check(store::user::get(&mut tx, caller.scope(), id).await?.generation)?;
-    let change = store::user::Change { display_name, role, password_hash };
+    let change = store::user::Change { display_name, role, access, password_hash };
     let changed = store::user::set(&mut tx, caller.scope(), id, &change).await?;
     tx.commit().await?;
     app.cache.clear();
     Ok((etag(changed.generation), Answer(User::from(changed))))
+}
+
+/// Returns the new access, which only the platform administrator sets.
+fn new_access(caller: &Caller, text: Option<&str>) -> Result<Option<Access>, Problem> {
+    let Some(text) = text else { return Ok(None) };
+    let access = match text.parse() {
+        Ok(access @ (Access::Tenant | Access::Auditor)) => access,
+        _ => return Err(Problem::field("access", "must be one of tenant, auditor")),
+    };
+    caller.may(Action::new(SubjectKind::Platform, Verb::Administer))?;
+    Ok(Some(access))
 }
 
 /// Returns the hash of the new password, if the caller may set one.
@@ -114,9 +149,6 @@ pub(crate) async fn user_delete(
     let id = user_id(&caller, &text)?;
     let mut tx = app.db.begin(caller.actor()).await?;
     store::user::get(&mut tx, caller.scope(), id).await?;
-    if id != caller.user.id {
-        caller.must_be_owner()?;
-    }
     store::user::delete(&mut tx, caller.scope(), id).await?;
     tx.commit().await?;
     app.cache.clear();

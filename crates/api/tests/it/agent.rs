@@ -17,7 +17,10 @@ use crate::world::{
 const HEARTBEAT: &str = "/api/v1/agent/heartbeat";
 const REPORTS: &str = "/api/v1/agent/reports";
 
+/// Reports `capacity` and enough memory for containers.
 fn heartbeat_body(capacity: &Value) -> Value {
+    let mut capacity = capacity.clone();
+    capacity["ram"] = json!("64Gi");
     json!({"version": "1", "runtime": "simulated", "capacity": capacity})
 }
 
@@ -253,8 +256,8 @@ on_both_engines! {
         // The same capacity again is no change.
         agent.post(HEARTBEAT, heartbeat_body(&json!({"cpu": 8, "gpu": 1}))).await.expect(200);
         assert_eq!(ann.get(&cluster_path(&id)).await.expect(200)["generation"], *generation);
-        let nodes = json!([{"name": "main", "capacity": {"cpu": 8}, "labels": {"disk": "fast"}},
-            {"name": "more", "capacity": {"cpu": 2}}]);
+        let nodes = json!([{"name": "main", "capacity": {"cpu": 8, "ram": "1Gi"}, "labels": {"disk": "fast"}},
+            {"name": "more", "capacity": {"cpu": 2, "ram": "1Gi"}}]);
         let body = json!({"version": "1", "runtime": "simulated", "nodes": nodes});
         assert_eq!(agent.post(HEARTBEAT, body).await.expect(200)["capacity_kept"], Value::Null);
         let shown = ann.get(&cluster_path(&id)).await.expect(200);

@@ -18,6 +18,7 @@ const OPEN: &[&str] = &[
     "POST /api/v1/organizations",
     "POST /api/v1/invites/check",
     "POST /api/v1/invites/redeem",
+    "POST /api/v1/password-resets/redeem",
     "GET /api/v1/self/info",
     "GET /api/v1/self/liveliness",
     "GET /api/v1/self/readiness",

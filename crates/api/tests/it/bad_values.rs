@@ -24,6 +24,8 @@ pub(crate) enum Rule {
     Amounts,
     /// Optional resource amounts.
     SomeAmounts,
+    /// Limits by kind; null is allowed.
+    Quotas,
     /// Container image: `registry/name:tag`.
     Image,
     Labels,
@@ -64,6 +66,11 @@ pub(crate) fn bad(rule: Rule) -> Vec<Value> {
         Rule::Whole(low, high) => whole(low, high),
         Rule::Amounts => [amounts(), vec![json!({})]].concat(),
         Rule::SomeAmounts => amounts(),
+        Rule::Quotas => {
+            let mut bad = [amounts(), vec![json!({})]].concat();
+            bad.retain(|quotas| quotas.get("cpu") != Some(&Value::Null));
+            bad
+        }
         Rule::Image => items(json!([5, [], "", "a b", "a\0b", long(513)])),
         Rule::Labels => labels(),
         Rule::Env => env(),
@@ -182,7 +189,9 @@ pub(crate) fn bad_query(path: &str, name: &str) -> &'static [&'static str] {
         "limit" | "offset" => &["0", "-1", "1001", "x", "1.5", "99999999999999999999"],
         "page" => &["-1", "x", "1.5", "99999999999999999999"],
         "after" => &["x", "-1", "9m4e2mr0ui3e8a215n4z"],
-        "all" | "follow" | "dry_run" | "force" | "shared" | "destroyed" => &["x", "1", "TRUE"],
+        "all" | "follow" | "dry_run" | "force" | "shared" | "destroyed" | "cascade" => {
+            &["x", "1", "TRUE"]
+        }
         "wait" => &["x", "-1", "61", "1.5"],
         "depth" => &["0", "-1", "x", "2001"],
         "direction" | "format" => &["x", "JSON"],
@@ -194,7 +203,7 @@ pub(crate) fn bad_query(path: &str, name: &str) -> &'static [&'static str] {
         "cluster_id" if path.starts_with("/api/") => &["x", "1"],
         // References: unknown names are simply not found.
         "name" | "subject" | "type" | "cluster_id" | "id" | "code" | "clusterId" | "seen"
-        | "owner" | "holder" | "commit" | "from" | "to" => &[],
+        | "owner" | "holder" | "commit" | "from" | "to" | "username" => &[],
         other => panic!("{path} has a new query parameter {other}: add its invalid values here"),
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! A new route without an entry here fails a test: the list is compared with the OpenAPI documents.
 
+mod accounts;
+
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 use testing::Client;
@@ -10,6 +12,7 @@ use crate::bad_values::Rule;
 use crate::world::Fixtures;
 
 /// An endpoint.
+#[derive(Clone)]
 pub(crate) struct Call {
     pub(crate) method: String,
     /// Path template, as in the OpenAPI document.
@@ -45,6 +48,17 @@ impl Call {
         self.template.starts_with("/api/v1/")
     }
 
+    /// Whether the endpoint belongs to the API of a kind.
+    pub(crate) fn is_fleet(&self) -> bool {
+        self.template.starts_with("/api/{api}")
+    }
+
+    /// Whether the endpoint only reads, by the action that it declares.
+    pub(crate) fn is_read(&self) -> bool {
+        let action = self.operation["x-paddock-access"]["action"].as_str();
+        action.is_some_and(|action| action.ends_with(".read"))
+    }
+
     /// Whether the endpoint is for agents only.
     pub(crate) fn is_for_agents(&self) -> bool {
         self.operation["security"] == json!([{"cluster_token": []}])
@@ -57,7 +71,8 @@ impl Call {
 
     /// Whether the endpoint is for the platform administrator only.
     pub(crate) fn is_for_admins(&self) -> bool {
-        ["/api/v1/admin/", "/api/v1/fleet/"].iter().any(|path| self.template.starts_with(path))
+        let action = self.operation["x-paddock-access"]["action"].as_str();
+        action.is_some_and(|action| action.starts_with("platform."))
     }
 
     pub(crate) fn name(&self) -> String {
@@ -181,8 +196,12 @@ fn documented(names: &[&str]) -> Vec<(String, Value)> {
 
 /// Fills a path template with the IDs of these objects.
 pub(crate) fn fill(template: &str, on: &Fixtures) -> String {
-    let names =
-        [("{api}", "kafkas_mgmt"), ("{cloud_provider}", "aws"), ("{cloud_region}", "us-east-1")];
+    let names = [
+        ("{api}", "kafkas_mgmt"),
+        ("{cloud_provider}", "aws"),
+        ("{cloud_region}", "us-east-1"),
+        ("{system}", "registry"),
+    ];
     let template =
         names.iter().fold(template.to_owned(), |t, (name, value)| t.replace(name, value));
     let template = template.replace("{plural}", "kafkas");
@@ -194,6 +213,7 @@ pub(crate) fn fill(template: &str, on: &Fixtures) -> String {
         "organizations" => &on.organization,
         "users" => &on.user,
         "invites" => &on.invite,
+        "tokens" => &on.token,
         "cluster" | "clusters" | "agent-clusters" => &on.cluster,
         "deployment" | "deployments" => &on.deployment,
         "instances" | "kafkas" => &on.instance,
@@ -201,9 +221,7 @@ pub(crate) fn fill(template: &str, on: &Fixtures) -> String {
         "resources" => &on.resource,
         "errors" => return template.replace("{id}", "7"),
         "cloud_providers" => return template.replace("{id}", "aws"),
-        "service_accounts" => {
-            return template.replace("{id}", "00000000-0000-4000-8000-000000000000");
-        }
+        "service_accounts" => &on.service_account,
         _ => return template.to_owned(),
     };
     template.replace("{id}", id)
@@ -233,7 +251,7 @@ fn kargo(on: &Fixtures) -> Vec<Entry> {
         (
             "PATCH /organization/invite/",
             json!({"expires_in": 60, "code": on.code}),
-            vec![("expires_in", Whole(1, 2_592_000)), ("code", Text)],
+            vec![("expires_in", Whole(1, 2_592_000)), ("role", OneOf), ("code", Text)],
         ),
         ("GET /organization/invite/", Value::Null, vec![]),
         (
@@ -300,15 +318,27 @@ fn deployment_fields(resources: &'static str) -> Vec<(&'static str, Rule)> {
 }
 
 fn platform(on: &Fixtures) -> Vec<Entry> {
-    let mut table = accounts(on);
+    let mut table = accounts::entries(on);
     table.extend(clusters_and_deployments(on));
     table.extend(agents());
     table.extend(instances(on));
     table.extend(environments(on));
+    table.push((
+        "PUT /api/v1/credentials/{system}/{name}",
+        json!({"username": "ci", "secret": "s3cret"}),
+        vec![("username", Rule::Text), ("secret", Rule::Text)],
+    ));
     let none = [
         "POST /api/v1/logout",
+        "GET /api/v1/credentials",
+        "DELETE /api/v1/credentials/{system}/{name}",
         "GET /api/v1/organizations",
         "GET /api/v1/organizations/{id}",
+        "DELETE /api/v1/organizations/{id}",
+        "POST /api/v1/users/{id}/password-reset",
+        "GET /api/v1/tokens",
+        "GET /api/v1/tokens/{id}",
+        "DELETE /api/v1/tokens/{id}",
         "GET /api/v1/users",
         "GET /api/v1/users/{id}",
         "DELETE /api/v1/users/{id}",
@@ -359,6 +389,7 @@ fn platform(on: &Fixtures) -> Vec<Entry> {
         "GET /api/v1/resources",
         "GET /api/v1/resources/{id}",
         "GET /api/v1/executors",
+        "GET /api/v1/organizations/{id}/quotas",
         "GET /api/v1/quota",
         "GET /api/v1/admin/quota",
         "DELETE /api/v1/admin/quota/{id}",
@@ -379,44 +410,6 @@ fn platform(on: &Fixtures) -> Vec<Entry> {
     ];
     table.extend(none.map(|name| (name, Value::Null, vec![])));
     table
-}
-
-fn accounts(on: &Fixtures) -> Vec<Entry> {
-    use Rule::*;
-    let life = || vec![("expires_in", Whole(1, 2_592_000))];
-    vec![
-        ("POST /api/v1/login", json!({"username": "nobody", "password": "x"}), credentials()),
-        (
-            "POST /api/v1/organizations",
-            json!({"name": "new", "owner": {"username": "new", "password": "x", "display_name": "N"}}),
-            vec![
-                ("name", Name(100)),
-                ("owner", Object),
-                ("owner.username", Name(64)),
-                ("owner.password", Password),
-                ("owner.display_name", OptionalName(200)),
-            ],
-        ),
-        ("PATCH /api/v1/organizations/{id}", json!({"name": "new"}), vec![("name", Name(100))]),
-        (
-            "PATCH /api/v1/users/{id}",
-            json!({"display_name": "New"}),
-            vec![
-                ("display_name", Name(200)),
-                ("role", OneOf),
-                ("password", Password),
-                ("current_password", Text),
-            ],
-        ),
-        ("POST /api/v1/invites", json!({"expires_in": 60}), life()),
-        ("POST /api/v1/invites/{id}/reopen", json!({"expires_in": 60}), life()),
-        ("POST /api/v1/invites/check", json!({"code": "x"}), vec![("code", Text)]),
-        (
-            "POST /api/v1/invites/redeem",
-            json!({"code": on.code, "username": "new", "password": "x", "display_name": "New"}),
-            redemption(),
-        ),
-    ]
 }
 
 fn instances(on: &Fixtures) -> Vec<Entry> {

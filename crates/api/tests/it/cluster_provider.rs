@@ -40,7 +40,8 @@ fn agent(paddock: &TestPaddock, provider: &FakeOperation, id: &str) -> testing::
 }
 
 async fn beat(agent: &testing::Client) {
-    let body = json!({"version": "1", "runtime": "kubernetes", "capacity": {"cpu": 4}});
+    let body =
+        json!({"version": "1", "runtime": "kubernetes", "capacity": {"cpu": 4, "ram": "1Gi"}});
     agent.post("/api/v1/agent/heartbeat", body).await.expect(200);
 }
 

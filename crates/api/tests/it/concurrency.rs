@@ -33,7 +33,7 @@ on_both_engines! {
     }
 
     async fn concurrent_creates_respect_the_organization_limit(engine: Engine) {
-        let limits = Limits { per_organization: 37, per_cluster: 10_000 };
+        let limits = Limits { per_organization: 37, per_cluster: 10_000, max_priority: 100 };
         let (paddock, ann) = start_with(engine, limited(limits)).await;
         let zoe = paddock.owner("zoe").await;
         let answers = at_once(MANY, |_| {
@@ -41,13 +41,13 @@ on_both_engines! {
             async move { ann.post("/api/v1/deployments", json!({"resources": {"cpu": 1}})).await }
         }).await;
         assert_eq!(statuses(&answers), BTreeMap::from([(201, 37), (409, MANY - 37)]));
-        assert_detail(&answers, "limit of 37 deployments per organization");
+        assert_detail(&answers, "uses 37 of 37 deployments");
         zoe.post("/api/v1/deployments", json!({"resources": {"cpu": 1}})).await.expect(201);
         assert_consistent(&paddock).await;
     }
 
     async fn concurrent_creates_respect_the_cluster_limit(engine: Engine) {
-        let limits = Limits { per_organization: 1000, per_cluster: 41 };
+        let limits = Limits { per_organization: 1000, per_cluster: 41, max_priority: 100 };
         let (paddock, ann) = start_with(engine, limited(limits)).await;
         let cluster = paddock.cluster(&ann, json!({"cpu": 30})).await;
         let answers = at_once(MANY, |i| {

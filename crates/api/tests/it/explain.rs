@@ -48,7 +48,7 @@ on_both_engines! {
     async fn explanation_counts_other_organizations_without_naming_them(engine: Engine) {
         let paddock = TestPaddock::start(engine).await;
         let (ann, bob) = (paddock.owner("ann").await, paddock.owner("bob").await);
-        let shared = testing::rows::ready_cluster(paddock.db(), None, [("cpu", 2)].into()).await.id;
+        let shared = testing::rows::ready_cluster(paddock.db(), None, [("cpu", 2), ("ram", 1 << 30)].into()).await.id;
         let theirs = deploy_running(&paddock, &bob, request(&shared.to_string(), 2, 0)).await;
         let mine = deploy(&ann, request(&shared.to_string(), 1, 0)).await;
         let why = explain(&ann, &mine).await;
@@ -121,8 +121,8 @@ on_both_engines! {
         let paddock = TestPaddock::start(engine).await;
         let (ann, admin) = (paddock.owner("ann").await, paddock.admin().await);
         let nodes = json!([
-            {"name": "a", "capacity": {"cpu": 2}, "labels": {"disk": "ssd"}},
-            {"name": "b", "capacity": {"cpu": 3}},
+            {"name": "a", "capacity": {"cpu": 2, "ram": "1Gi"}, "labels": {"disk": "ssd"}},
+            {"name": "b", "capacity": {"cpu": 3, "ram": "1Gi"}},
         ]);
         let made = ann.post("/api/v1/clusters", json!({"name": "two", "nodes": nodes})).await.expect(201);
         let path = cluster_path(made["id"].as_str().unwrap());
@@ -137,7 +137,7 @@ on_both_engines! {
         admin.patch(&path, json!({"nodes": [{"name": "a", "capacity": {"cpu": 9}}]})).await.expect(409);
         let kept = ann.get(&path).await.expect(200);
         assert_eq!(kept["capacity"]["cpu"], json!({"total": 5, "used": 3, "free": 2}));
-        let one = json!({"nodes": [{"name": "b", "capacity": {"cpu": 4}}]});
+        let one = json!({"nodes": [{"name": "b", "capacity": {"cpu": 4, "ram": "1Gi"}}]});
         let changed = admin.patch(&path, one).await.expect(200);
         assert_eq!(changed["capacity"]["cpu"], json!({"total": 4, "used": 3, "free": 1}));
         let both = json!({"name": "x", "capacity": {"cpu": 9}, "nodes": [{"name": "a", "capacity": {"cpu": 1}}]});

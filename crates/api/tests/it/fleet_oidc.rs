@@ -105,6 +105,28 @@ on_both_engines! {
         eve.delete(&path).await.expect(202);
     }
 
+    async fn roles_of_a_token_make_viewers_and_auditors(engine: Engine) {
+        let (paddock, tokens) = start_with_tokens(engine).await;
+        let bob = paddock.client.with_token(&tokens.add(person("bob", "1")));
+        let id = request_kafka(&bob, "events").await;
+        let with_role = |name: &str, role: &str, organization: &str| {
+            let roles = vec!["other".to_owned(), role.to_owned()];
+            paddock.client.with_token(&tokens.add(Claims { roles, ..person(name, organization) }))
+        };
+        let viewer = with_role("eve", "paddock-viewer", "1");
+        assert_eq!(viewer.get("/user/").await.text("role"), "viewer");
+        viewer.get(&format!("{API}/kafkas/{id}")).await.expect(200);
+        error(&viewer.delete(&format!("{API}/kafkas/{id}?async=true")).await, 403, 11);
+        viewer.get("/api/v1/admin/quota").await.expect(403);
+        let auditor = with_role("aud", "paddock-auditor", "2");
+        auditor.get(&format!("/api/v1/instances/{id}")).await.expect(200);
+        auditor.get("/api/v1/admin/quota").await.expect(200);
+        auditor.delete(&format!("/api/v1/instances/{id}")).await.expect(403);
+        // The claim does not outlive the token.
+        let former = paddock.client.with_token(&tokens.add(person("aud", "2")));
+        former.get(&format!("/api/v1/instances/{id}")).await.expect(404);
+    }
+
     async fn token_that_names_another_organization_is_refused(engine: Engine) {
         let (paddock, tokens) = start_with_tokens(engine).await;
         let bob = paddock.client.with_token(&tokens.add(person("bob", "1")));

@@ -90,7 +90,7 @@ on_both_engines! {
 
     async fn concurrent_requests_with_one_key_execute_once(engine: Engine) {
         // With capacity for one only, late requests must still get the response.
-        let limits = Limits { per_organization: 1, per_cluster: 1 };
+        let limits = Limits { per_organization: 1, per_cluster: 1, max_priority: 100 };
         let (paddock, ann) = start_with(engine, limited(limits)).await;
         let body = json!({"resources": {"cpu": 1}});
         let answers = at_once(50, |_| keyed(&ann, "/api/v1/deployments", &body, "once")).await;

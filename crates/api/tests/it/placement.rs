@@ -76,7 +76,7 @@ on_both_engines! {
         let runs = paddock.until(&ann, &deployment_path(&first), "status", "running").await;
         for priority in [7, 6] {
             let id = deploy(&ann, request(&cluster, priority, Some("web:1"))).await;
-            until_reason(&ann, &id, "Waiting for capacity on main: needs 1 cpu; short of 1 cpu.").await;
+            until_reason(&ann, &id, "Waiting for capacity on main: needs 1 cpu, 64Mi ram; short of 1 cpu.").await;
         }
         assert_eq!(ann.get(&deployment_path(&first)).await.expect(200), runs);
         assert_consistent(&paddock).await;
@@ -107,7 +107,7 @@ on_both_engines! {
             assert_eq!(runs["cluster_id"], big);
         }
         let waits = deploy(&ann, body).await;
-        let shown = until_reason(&ann, &waits, "Waiting for capacity: needs 2 cpu.").await;
+        let shown = until_reason(&ann, &waits, "Waiting for capacity: needs 2 cpu, 64Mi ram.").await;
         assert_eq!(shown["cluster_id"], Value::Null);
         let new = paddock.cluster(&ann, json!({"cpu": 2})).await;
         let runs = paddock.until(&ann, &deployment_path(&waits), "status", "running").await;

@@ -32,7 +32,7 @@ async fn stream_shows_events_of_the_other_replica() {
     let there = at(&replica.client, &here);
     let mut stream = Stream::open(&there, "?type=cluster.created", None).await;
     for i in 0..10 {
-        let body = json!({"name": format!("cluster {i}"), "capacity": {"cpu": 1}});
+        let body = json!({"name": format!("cluster {i}"), "capacity": {"cpu": 1, "ram": "1Gi"}});
         let id = here.post("/api/v1/clusters", body).await.text("id");
         let made = base::monotonic();
         assert_eq!(stream.next().await.data["subject"], id);

@@ -39,7 +39,7 @@ struct Region {
 impl Region {
     async fn start() -> Self {
         let mut settings = TestSettings {
-            pools: vec![pools::pool("east", [("cpu", 8)], 50)],
+            pools: vec![pools::pool("east", [("cpu", 8), ("ram", 1 << 40)], 50)],
             agent_lease: Some(Duration::from_hours(72)),
             ..TestSettings::default()
         };

@@ -134,7 +134,7 @@ pub(crate) async fn log(paddock: &TestPaddock) -> String {
     serde_json::to_string(&events).unwrap()
 }
 
-fn assert_contains_none(place: &str, text: &str, secrets: &[String]) {
+pub(crate) fn assert_contains_none(place: &str, text: &str, secrets: &[String]) {
     for secret in secrets {
         assert!(!text.contains(secret.as_str()), "{place} holds {secret}");
     }

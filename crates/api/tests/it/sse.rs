@@ -8,6 +8,8 @@ use testing::Client;
 /// An open stream.
 pub(crate) struct Stream {
     response: reqwest::Response,
+    client: Client,
+    query: String,
     text: String,
     /// Last received ID, also without an event.
     pub(crate) place: Option<i64>,
@@ -32,7 +34,8 @@ impl Stream {
         let response = request.send().await.unwrap();
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()["content-type"], "text/event-stream");
-        let mut stream = Self { response, text: String::new(), place: None };
+        let (client, query) = (client.clone(), query.to_owned());
+        let mut stream = Self { response, client, query, text: String::new(), place: None };
         while stream.place.is_none() {
             let block = stream.block().await;
             stream.place = field(&block, "id").map(|id| id.parse().unwrap());
@@ -73,12 +76,20 @@ impl Stream {
         tokio::time::timeout(Duration::from_secs(3), rest).await.unwrap_or(false)
     }
 
+    /// Whether the stream ends soon, whatever it sends before.
+    pub(crate) async fn closes(&mut self) -> bool {
+        let rest = async { while let Ok(Some(_)) = self.response.chunk().await {} };
+        tokio::time::timeout(Duration::from_secs(5), rest).await.is_ok()
+    }
+
     /// Reads up to the next empty line.
     async fn block(&mut self) -> String {
         loop {
             if let Some((block, rest)) = self.text.split_once("\n\n") {
                 let (block, rest) = (block.to_owned(), rest.to_owned());
                 self.text = rest;
+                let data = field(&block, "data").unwrap_or("null");
+                self.client.received("GET /api/v1/events (stream)", &self.query, 200, data);
                 return block;
             }
             let chunk = self.response.chunk().await.unwrap().expect("the stream goes on");

@@ -209,7 +209,7 @@ fn hostile() -> Vec<(Vec<u8>, &'static str, &'static str)> {
     ]
 }
 
-fn good() -> Tar {
+pub(crate) fn good() -> Tar {
     let mut tar = Tar::default();
     tar.file("template.yaml", NET).file("README.md", "hello").file("network/main.tf", MODULE);
     tar
@@ -223,7 +223,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 
 /// An archive, written manually: libraries refuse to create hostile ones.
 #[derive(Default)]
-struct Tar(Vec<u8>);
+pub(crate) struct Tar(Vec<u8>);
 
 impl Tar {
     fn file(&mut self, path: &str, text: &str) -> &mut Self {
@@ -263,7 +263,7 @@ impl Tar {
         self
     }
 
-    fn bytes(&self) -> Vec<u8> {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut bytes = self.0.clone();
         bytes.resize(bytes.len() + 1024, 0);
         bytes

@@ -44,11 +44,13 @@ pub(crate) struct Fixtures {
     pub(crate) organization: String,
     pub(crate) user: String,
     pub(crate) invite: String,
+    pub(crate) token: String,
     /// Invite code.
     pub(crate) code: String,
     pub(crate) cluster: String,
     pub(crate) deployment: String,
     pub(crate) instance: String,
+    pub(crate) service_account: String,
     /// Reference: `name@version`.
     pub(crate) template: String,
     pub(crate) environment: String,
@@ -62,6 +64,8 @@ impl World {
         let admin = paddock.admin().await;
         let ours = Fixtures::make(&paddock, &ann).await;
         let theirs = Fixtures::make(&paddock, &zoe).await;
+        ann.owns(ours.unique());
+        zoe.owns(theirs.unique());
         let agent = agent_of(&paddock, &ann, &agent_cluster(&ann, "far").await).await;
         settle_clusters(&ann).await;
         Self { paddock, ann, zoe, admin, agent, ours, theirs }
@@ -108,6 +112,24 @@ impl World {
 }
 
 impl Fixtures {
+    /// IDs and secrets that no other organization may see.
+    pub(crate) fn unique(&self) -> [&String; 10] {
+        let Self { organization, user, invite, code, cluster, deployment, .. } = self;
+        let Self { instance, service_account, environment, resource, .. } = self;
+        [
+            organization,
+            user,
+            invite,
+            code,
+            cluster,
+            deployment,
+            instance,
+            service_account,
+            environment,
+            resource,
+        ]
+    }
+
     async fn make(paddock: &TestPaddock, owner: &Client) -> Self {
         let invite = owner.post("/api/v1/invites", json!({})).await;
         let cluster = paddock.cluster(owner, json!({"cpu": 4, "ram": "1Gi"})).await;
@@ -132,12 +154,19 @@ impl Fixtures {
             organization: owner.get("/organization/").await.text("id"),
             user: owner.get("/user/").await.text("id"),
             invite: invite.text("id"),
+            token: owner.post("/api/v1/tokens", json!({"name": "fixture"})).await.text("id"),
             code: invite.text("code"),
             cluster,
             deployment,
             instance,
+            service_account: service_account(owner, "robot").await.text("id"),
         }
     }
+}
+
+/// Creates a service account.
+pub(crate) async fn service_account(owner: &Client, name: &str) -> Answer {
+    owner.post("/api/kafkas_mgmt/v1/service_accounts", json!({"name": name})).await
 }
 
 /// Creates a cluster that waits for its agent.
@@ -147,10 +176,10 @@ pub(crate) async fn agent_cluster(owner: &Client, name: &str) -> String {
 }
 
 /// Returns the agent of a cluster, with a new token.
-pub(crate) async fn agent_of(paddock: &TestPaddock, owner: &Client, cluster: &str) -> Client {
+pub(crate) async fn agent_of(_: &TestPaddock, owner: &Client, cluster: &str) -> Client {
     let path = format!("{}/token", cluster_path(cluster));
     let token = owner.post(&path, json!({})).await.text("token");
-    paddock.client.with_token(&token)
+    owner.with_token(&token)
 }
 
 /// Waits until no cluster of the caller is in transition.

@@ -10,13 +10,16 @@ import { byUsername, owner, person } from "../people.js";
 const TERMS = [["", "The server's default"], ["3600", "1 hour"], ["86400", "1 day"], ["604800", "7 days"]];
 
 const term = () => field({ name: "expires_in", label: "Valid for", as: "select", value: "", options: TERMS });
-const body = ({ expires_in }) => (expires_in ? { expires_in: Number(expires_in) } : {});
+const ROLES = [["member", "Member: creates and changes"], ["viewer", "Viewer: only reads"], ["owner", "Owner: also manages members"]];
+
+const role = () => field({ name: "role", label: "Role", as: "select", value: "member", options: ROLES });
+const body = ({ expires_in, role }) => ({ ...(expires_in && { expires_in: Number(expires_in) }), ...(role && { role }) });
 
 /** Creates an invite and shows its code once. */
 export function inviteCreate() {
   const create = creator("/invites");
   const node = dialog("New invite", (close) => form({
-    fields: [h("p", {}, "Anyone with the code can join your organization as a member."), term()],
+    fields: [h("p", {}, "Anyone with the code can join your organization."), role(), term()],
     action: "Create invite", cancel: close,
     async send(values) {
       const { code, ...created } = await create(body(values));
@@ -44,7 +47,7 @@ export function inviteRow(invite, isOwner) {
   return h("li", { class: "member" },
     h("div", { class: "grow" },
       h("span", { class: `badge ${tone}` }, label), ownerTag(invite),
-      h("p", { class: "sub" }, "created by ", createdBy(invite), " · ", when(invite), invite.times_used > 1 && ` · used ${invite.times_used} times`)),
+      h("p", { class: "sub" }, "created by ", createdBy(invite), ` · ${invite.role} · `, when(invite), invite.times_used > 1 && ` · used ${invite.times_used} times`)),
     isOwner && !invite.active && h("button", { class: "plain small", onclick: () => reopen(invite) }, "Reopen"),
     isOwner && invite.active && h("button", { class: "plain small warn", onclick: () => revoke(invite) }, "Revoke"));
 }

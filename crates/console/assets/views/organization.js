@@ -19,7 +19,7 @@ export function organization() {
   const node = h("div", {}, top,
     h("div", { class: "columns" },
       h("section", { class: "panel" }, h("h2", {}, "Members"), members),
-      h("section", { class: "panel" }, h("h2", {}, "Invites", h("button", { class: "plain small", "data-new": true, onclick: inviteCreate }, "New invite")), open)),
+      h("section", { class: "panel" }, h("h2", {}, "Invites", isOwner() && h("button", { class: "plain small", "data-new": true, onclick: inviteCreate }, "New invite")), open)),
     others);
   let rendered = null;
 
@@ -29,7 +29,7 @@ export function organization() {
     if (rendered !== mark) put(top, mine ? about(mine, isOwner()) : head("Organization"));
     rendered = mark;
     rows(members, users, users.all.filter((user) => user.organization_id === session.user.organization_id).sort((a, b) => a.username.localeCompare(b.username)), (user) => memberRow(user, isOwner()), "No members.");
-    rows(open, invites, invites.all.sort((a, b) => b.created_at.localeCompare(a.created_at)), (invite) => inviteRow(invite, isOwner()), "No invites. Create one to add a member.", inviteStamp);
+    rows(open, invites, invites.all.sort((a, b) => b.created_at.localeCompare(a.created_at)), (invite) => inviteRow(invite, isOwner()), isOwner() ? "No invites. Create one to add a member." : "No invites.", inviteStamp);
     rows(all, organizations, organizations.all.sort((a, b) => a.name.localeCompare(b.name)), organizationRow, "");
   }
 
@@ -65,11 +65,11 @@ function rename(mine) {
 function memberRow(user, isOwner) {
   const self = user.id === session.user.id;
   const role = isOwner
-    ? h("select", { "aria-label": `Role of ${user.username}`, class: "small", onchange: (event) => setRole(user, event.target) }, ["owner", "member"].map((name) => h("option", { value: name, selected: user.role === name }, name)))
+    ? h("select", { "aria-label": `Role of ${user.username}`, class: "small", onchange: (event) => setRole(user, event.target) }, ["owner", "member", "viewer"].map((name) => h("option", { value: name, selected: user.role === name }, name)))
     : h("span", { class: "tag" }, user.role);
   return h("li", { class: "member" },
     h("span", { class: "avatar", "aria-hidden": "true" }, user.username.slice(0, 1).toUpperCase()),
-    h("div", { class: "grow" }, h("b", {}, user.display_name || user.username), self && h("span", { class: "tag" }, "you"), user.access === "platform" && h("span", { class: "tag" }, "platform"),
+    h("div", { class: "grow" }, h("b", {}, user.display_name || user.username), self && h("span", { class: "tag" }, "you"), user.access !== "tenant" && h("span", { class: "tag" }, user.access),
       h("p", { class: "sub" }, user.username, " · joined ", time(user.created_at))),
     role,
     isOwner && !self && h("button", { class: "plain small warn", "aria-label": `Remove ${user.username}`, onclick: () => remove(user) }, "Remove"));

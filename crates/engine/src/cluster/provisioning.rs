@@ -1,16 +1,16 @@
 //! Calls providers to create, prepare and destroy clusters.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use base::entropy;
-use model::Secret;
 use model::cluster::{
     self, AGENT_TOKEN, Cluster, Heartbeat, Provider, ProviderOperation, Reason, Settings, Status,
 };
 use model::event::Actor;
 use model::work::Requeue;
+use model::{Secret, Time};
 use port::{
     Access, CLUSTER_DNS, CLUSTER_ID, Encryption, Fault, Observed, Operation, Outcome, Progress,
     Task,
@@ -101,6 +101,47 @@ fn settings(cluster: &Cluster) -> Map<String, Value> {
 }
 
 impl ClusterWorker {
+    /// Has the provider prepare the namespaces of instances, if there are new ones. Returns when to
+    /// retry.
+    pub(super) async fn admit_instances(&self, cluster: &Cluster) -> Result<Option<Time>, Error> {
+        let mut read = self.db.read().await?;
+        let wanted = store::instance::namespaces_on(&mut read, cluster.id).await?;
+        drop(read);
+        let is_done = {
+            let admitted = self.admitted.lock().unwrap_or_else(PoisonError::into_inner);
+            admitted.get(&cluster.id).map_or(wanted.is_empty(), |done| *done == wanted)
+        };
+        let found = self
+            .provisioning
+            .as_ref()
+            .and_then(|backend| Some((backend, backend.get(cluster.provider)?)));
+        let Some((backend, provider)) = found.filter(|_| !is_done) else { return Ok(None) };
+        let retry = Some(self.db.now() + POLL);
+        let Ok(fence) = backend.operations.hold(cluster.id.into()).await? else { return Ok(retry) };
+        let result = match backend.operations.open(cluster.id.into()).await? {
+            Ok(persisted) => {
+                let task = Task {
+                    organization: cluster.organization_id,
+                    with: settings(cluster),
+                    persisted,
+                    since: cluster.status_since,
+                    fence,
+                    ..Task::new(cluster.id, &cluster.name)
+                };
+                provider.admit_instances(&task, &wanted).await
+            }
+            Err(fault) => Err(fault),
+        };
+        backend.operations.release_now(cluster.id.into()).await?;
+        if let Err(fault) = result {
+            tracing::warn!(cluster = %cluster.id, %fault, "preparing namespaces of instances failed, retrying");
+            return Ok(retry);
+        }
+        let mut admitted = self.admitted.lock().unwrap_or_else(PoisonError::into_inner);
+        admitted.insert(cluster.id, wanted);
+        Ok(None)
+    }
+
     /// Calls the provider and processes the result. Returns when to reconcile again.
     pub(super) async fn ask(
         &self,

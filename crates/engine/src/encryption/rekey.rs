@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use model::credential;
 use model::event::Actor;
 use model::work::Requeue;
 use port::{Encryption, Fault};
@@ -77,6 +78,7 @@ impl RekeyWorker {
         self.specs(&current, &mut pass).await?;
         self.sso_clients(&current, &mut pass).await?;
         self.secrets(&current, &mut pass).await?;
+        self.credentials(&current, &mut pass).await?;
         let Pass { replaced, unreadable } = pass;
         if replaced + unreadable > 0 {
             tracing::info!(key = current, replaced, unreadable, "stored secrets re-encrypted");
@@ -164,6 +166,28 @@ impl RekeyWorker {
                 let mut tx = self.begin().await?;
                 let texts = [old.as_str(), new.as_str()];
                 let is_replaced = encrypted::set_secret(&mut tx, subject, &name, texts).await?;
+                tx.commit().await?;
+                pass.replaced += u64::from(is_replaced);
+            }
+        }
+    }
+
+    async fn credentials(&self, current: &str, pass: &mut Pass) -> Result<(), Stop> {
+        let mut after = None;
+        loop {
+            let read = &mut self.db.read().await?;
+            let page = encrypted::credentials(read, after.as_ref()).await?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = Some(last.clone());
+            for old in page {
+                let mut new = old.sealed.clone();
+                let purpose = credential::purpose(old.organization, old.system, &old.name);
+                let renewed = respec::renew(&*self.seal, &purpose, &mut new, current).await;
+                if readable(pass, &old.organization, renewed)?.is_none() || new == old.sealed {
+                    continue;
+                }
+                let mut tx = self.begin().await?;
+                let is_replaced = encrypted::set_credential(&mut tx, &old, &new).await?;
                 tx.commit().await?;
                 pass.replaced += u64::from(is_replaced);
             }

@@ -45,7 +45,7 @@ impl EnvironmentWorker {
         drop(read);
         let mut broken = None;
         for address in &addresses {
-            if let Err(message) = self.probe_address(address).await {
+            if let Err(message) = self.probe_address(env, address).await {
                 broken = Some(Reason::HealthCheckFailed { of: address.of.clone(), message });
                 break;
             }
@@ -69,8 +69,9 @@ impl EnvironmentWorker {
         ))
     }
 
-    async fn probe_address(&self, address: &Address) -> Result<(), String> {
-        let status = self.probe.get(&address.url).await.map_err(|fault| fault.to_string())?;
+    async fn probe_address(&self, env: &Environment, address: &Address) -> Result<(), String> {
+        let status = self.probe.get(env.organization_id, &address.url).await;
+        let status = status.map_err(|fault| fault.to_string())?;
         let is_good = if address.is_strict { (200..300).contains(&status) } else { status < 500 };
         if is_good { Ok(()) } else { Err(format!("{} returned HTTP status {status}", address.url)) }
     }

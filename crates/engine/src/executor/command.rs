@@ -15,9 +15,6 @@ use super::deployment::{Deployments, amounts, cluster, env_strings, is_for_task,
 use super::{failed, fault, labels, object_name, refused};
 use port::{Fault, Files, Observed, Operation, Outcome, PortFuture, Progress, Task};
 
-/// Default resources of a program.
-const CPU: &str = "100m";
-const RAM: &str = "64Mi";
 /// Default timeout in seconds.
 const PATIENCE: u32 = 600;
 
@@ -93,11 +90,10 @@ impl Commands {
             }
             None => None,
         };
-        let (cpu, ram) = (json!(CPU), json!(RAM));
-        let (cpu, ram) = (config.cpu.as_ref().unwrap_or(&cpu), config.ram.as_ref().unwrap_or(&ram));
         let spec = Spec {
             image: Some(config.url.clone()),
-            resources: amounts(&BTreeMap::new(), Some(cpu), Some(ram)).map_err(|i| refused(&i))?,
+            resources: amounts(&BTreeMap::new(), config.cpu.as_ref(), config.ram.as_ref())
+                .map_err(|i| refused(&i))?,
             replicas: 1,
             env: env_strings(&config.env),
             command: config.command.clone(),

@@ -78,6 +78,12 @@ impl Deployments {
             return Ok(false);
         }
         let (mut tx, _) = begin(&self.db, task).await?;
+        if priority != now.priority {
+            let (owner, ceiling) = (now.organization_id, self.limits.max_priority);
+            let checked =
+                store::organization::check_priority(&mut tx, owner, priority, ceiling).await;
+            checked.map_err(fault)?;
+        }
         let replicas = Some(replicas).filter(|n| *n != now.spec.replicas);
         let change = Change { replicas, priority: Some(priority), ..Change::default() };
         store::deployment::set(&mut tx, now.id, &change).await.map_err(fault)?;

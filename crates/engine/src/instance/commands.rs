@@ -212,7 +212,8 @@ fn detail(wanted: &NewInstanceRequest, size: &Size, billing_model: &str) -> Deta
         failure: None,
     };
     let units = i64::from(size.capacity_consumed);
-    Detail { billing, resources: size.resources.clone(), units, ..Detail::default() }
+    let resources = model::deployment::with_defaults(size.resources.clone());
+    Detail { billing, resources, units, ..Detail::default() }
 }
 
 #[cfg(test)]

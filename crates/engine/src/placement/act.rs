@@ -75,6 +75,7 @@ impl PlacementState {
         }
         // Another writer took the capacity; its event may not be read yet.
         self.catch_up().await?;
+        self.refresh_machines().await?;
         self.invalidate(outdated.into_iter().collect()).await
     }
 

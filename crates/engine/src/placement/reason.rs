@@ -41,6 +41,11 @@ impl PlacementState {
         let (needs, cluster) = (entry.request.clone(), found.map(|found| found.name.clone()));
         match wait {
             PendingReason::Never => {
+                let machine = found.and_then(|found| self.machine_excess(entry, found));
+                let exceeds_cluster = found.is_some_and(|found| !needs.fits(&found.total()));
+                if let Some(missing) = machine.filter(|_| !exceeds_cluster) {
+                    return Reason::ExceedsMachineCapacity { needs, cluster, missing };
+                }
                 let one_node = found.filter(|found| found.nodes.len() == 1);
                 match one_node.map(|found| needs.shortage(&found.total())) {
                     Some(missing) if missing.is_empty() => Reason::NoMatchingNode { cluster },
@@ -54,8 +59,9 @@ impl PlacementState {
                 let limit = self.settings.preemptions_per_hour.unwrap_or_default().into();
                 Reason::PreemptionBudgetExceeded { limit, cluster }
             }
+            PendingReason::FairShare => Reason::FairShareProtected { needs, cluster },
             PendingReason::Yielding => Reason::AwaitingPreemption { cluster },
-            PendingReason::Short | PendingReason::Behind => self.short(found, needs),
+            PendingReason::Short | PendingReason::Behind => self.short(found, entry),
         }
     }
 
@@ -71,7 +77,22 @@ impl PlacementState {
         }
     }
 
-    fn short(&self, found: Option<&Cluster>, needs: Resources) -> Reason {
+    /// By how much a request exceeds the machine of a cluster, even when that is empty.
+    fn machine_excess(&self, entry: &DeploymentEntry, on: &Cluster) -> Option<Resources> {
+        let name = self.machine_of(on).filter(|_| entry.takes_machine)?;
+        let missing = entry.request.shortage(&self.world.machine_capacity(name)?);
+        Some(missing).filter(|missing| !missing.is_empty())
+    }
+
+    /// What the machine of a cluster lacks now for a deployment.
+    fn machine_shortage(&self, entry: &DeploymentEntry, on: &Cluster) -> Option<Resources> {
+        let name = self.machine_of(on).filter(|_| entry.takes_machine)?;
+        let missing = entry.request.shortage(&self.world.machine_free(name)?);
+        Some(missing).filter(|missing| !missing.is_empty())
+    }
+
+    fn short(&self, found: Option<&Cluster>, entry: &DeploymentEntry) -> Reason {
+        let needs = entry.request.clone();
         let cluster = found.map(|found| found.name.clone());
         let Some(([node], id)) = found.map(|found| (found.nodes.as_slice(), found.id)) else {
             return Reason::InsufficientCapacity {
@@ -84,6 +105,11 @@ impl PlacementState {
         };
         let place = Place { cluster: id, node: node.name.as_str().into() };
         let missing = needs.shortage(&self.world.free(&place).unwrap_or_default());
+        if missing.is_empty()
+            && let Some(missing) = found.and_then(|found| self.machine_shortage(entry, found))
+        {
+            return Reason::InsufficientMachineCapacity { needs, cluster, missing };
+        }
         if missing.is_empty() {
             return Reason::CapacityReserved { needs, cluster };
         }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
-use model::cluster::{Cluster, Status};
+use model::cluster::{Cluster, Provider, Status};
 use model::deployment::{Deployment, MAX_PRIORITY};
 use model::event::Kind;
 use model::replica::Replica;
@@ -46,6 +46,8 @@ pub(super) struct DeploymentEntry {
     pub(super) instance: Option<InstanceId>,
     /// Whether it only reserves capacity: preempting it costs no budget.
     pub(super) is_reserved: bool,
+    /// Whether its replicas take from their machine.
+    pub(super) takes_machine: bool,
     pub(super) replicas: HashMap<u32, ReplicaState>,
 }
 
@@ -55,6 +57,8 @@ pub(super) struct PlacementState {
     pub(super) settings: Settings,
     pub(super) world: World,
     pub(super) clusters: HashMap<ClusterId, Cluster>,
+    /// Names of the machines whose capacity is counted.
+    machines: BTreeSet<String>,
     pub(super) deployments: HashMap<DeploymentId, DeploymentEntry>,
     /// Preemptions of the last hour, by the organization that caused them.
     preemptions: VecDeque<(Time, OrganizationId)>,
@@ -73,6 +77,7 @@ impl PlacementState {
             world: World::new(settings.world.clone()),
             settings,
             clusters: HashMap::new(),
+            machines: BTreeSet::new(),
             deployments: HashMap::new(),
             preemptions: VecDeque::new(),
             budgeted: HashSet::new(),
@@ -107,10 +112,47 @@ impl PlacementState {
             of(Kind::Cluster).filter_map(|id| id.parse().ok()).collect();
         let deployments: BTreeSet<DeploymentId> =
             of(Kind::Deployment).filter_map(|id| id.parse().ok()).collect();
+        let organizations: BTreeSet<OrganizationId> =
+            of(Kind::Organization).filter_map(|id| id.parse().ok()).collect();
+        for id in organizations {
+            self.refresh_weight(id).await?;
+        }
+        if !clusters.is_empty() {
+            self.refresh_machines().await?;
+        }
         for id in clusters {
             self.refresh_cluster(id).await?;
         }
         self.refresh(deployments.into_iter().collect()).await
+    }
+
+    async fn refresh_weight(&mut self, id: OrganizationId) -> store::Result<()> {
+        match store::organization::get(&mut self.db.read().await?, Scope::All, id).await {
+            Ok(organization) => self.world.set_weight(id, organization.weight),
+            Err(store::Error::NotFound { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Reads the machines. Which clusters take from them is decided when clusters are read.
+    pub(super) async fn refresh_machines(&mut self) -> store::Result<()> {
+        let machines = store::machine::list(&mut self.db.read().await?).await?;
+        let names: BTreeSet<String> = machines.iter().map(|machine| machine.name.clone()).collect();
+        let known = std::mem::replace(&mut self.machines, names);
+        for machine in machines {
+            self.world.set_machine(&machine.name, &machine.size, &machine.leftovers);
+        }
+        if known != self.machines {
+            let clusters: Vec<Cluster> = self.clusters.values().cloned().collect();
+            for cluster in clusters.into_iter().filter(|c| c.provider == Provider::Local) {
+                let mut read = self.db.read().await?;
+                let leftovers = eviction::leftovers(&mut read, cluster.id).await?;
+                drop(read);
+                self.update_cluster(cluster, &leftovers);
+            }
+        }
+        Ok(())
     }
 
     async fn refresh_cluster(&mut self, id: ClusterId) -> store::Result<()> {
@@ -156,6 +198,10 @@ impl PlacementState {
         for (organization, at) in placement::preemptions(&mut read, db.now() - HOUR).await? {
             new.preemptions.push_back((at, organization));
         }
+        for (organization, weight) in store::organization::weights(&mut read).await? {
+            new.world.set_weight(organization, weight);
+        }
+        new.refresh_machines().await?;
         let mut page = Page::first(BATCH);
         loop {
             let filter = store::cluster::Filter::default();
@@ -197,11 +243,18 @@ impl PlacementState {
         self.world.set_cluster(world::Cluster {
             id: cluster.id,
             owner: cluster.organization_id,
+            machine: self.machine_of(&cluster).map(str::to_owned),
             is_ready: cluster.status == Status::Ready && cluster.draining_at.is_none(),
             labels: labels(&cluster),
             nodes: nodes.collect(),
         });
         self.clusters.insert(cluster.id, cluster);
+    }
+
+    /// The machine that containers on a cluster take from, if it is counted.
+    pub(super) fn machine_of(&self, cluster: &Cluster) -> Option<&str> {
+        let name = (cluster.provider == Provider::Local).then_some(store::machine::LOCAL)?;
+        self.machines.get(name).map(String::as_str)
     }
 
     fn update_deployment(&mut self, deployment: &Deployment, replicas: &[Replica]) {
@@ -295,6 +348,7 @@ impl DeploymentEntry {
             is_fixed: deployment.instance_id.is_some(),
             instance: deployment.instance_id,
             is_reserved: deployment.reserved.is_some(),
+            takes_machine: deployment.takes_machine(),
             replicas: HashMap::new(),
         }
     }
@@ -322,6 +376,7 @@ pub(super) fn unit(deployment: &Deployment, place: Option<&Place>) -> Unit {
         target: deployment.pinned_to.map_or(Target::Any, Target::Cluster),
         selector: spec.node_selector.clone(),
         is_spread: spec.anti_affinity,
+        is_container: deployment.takes_machine(),
         run_for: spec.run_for.map(|seconds| Duration::from_secs(seconds.into())),
         ends_at: None,
     }

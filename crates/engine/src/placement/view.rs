@@ -158,6 +158,7 @@ fn trial(organization: OrganizationId, new: &NewDeployment, replica: u32, since:
         target: new.pinned_to.map_or(Target::Any, Target::Cluster),
         selector: spec.node_selector.clone(),
         is_spread: spec.anti_affinity,
+        is_container: spec.has_workload(),
         run_for: spec.run_for.map(|seconds| Duration::from_secs(seconds.into())),
         ends_at: None,
     }

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use store::{Read, Tx};
 
 use super::ResourceWorker;
+use crate::credentials::for_executor;
 use crate::locked::Locked;
 use crate::{Error, Reconcile as _, environment};
 use port::{Fault, Files, Task};
@@ -25,7 +26,13 @@ impl ResourceWorker {
     ) -> Result<Result<Task, Fault>, Error> {
         let mut read = self.db.read().await?;
         let files = files(&mut read, resource, env).await?;
+        let (seal, executor) = (&*self.executors.seal, resource.node.executor);
+        let own = for_executor(&mut read, seal, env.organization_id, executor).await?;
         drop(read);
+        let credentials = match own {
+            Ok(credentials) => credentials,
+            Err(fault) => return Ok(Err(fault)),
+        };
         let kept = match self.operations.open(resource.id.into()).await? {
             Ok(kept) => kept,
             Err(fault) => return Ok(Err(fault)),
@@ -42,6 +49,7 @@ impl ResourceWorker {
             link: resource.link.clone(),
             files,
             persisted: kept,
+            credentials,
             key: format!("{}-{}", resource.id, resource.generation),
             since: resource.status_since,
             fence: resource.fence,

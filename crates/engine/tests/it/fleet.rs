@@ -64,6 +64,7 @@ impl Fleet {
             observe_every: Duration::from_mins(10),
             monitored: Vec::new(),
             runtime: None,
+            machine: None,
             driver: engine::Options::default(),
             placement: placement::Settings::default(),
             heartbeat_timeouts: HeartbeatTimeouts::default(),

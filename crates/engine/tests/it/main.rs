@@ -20,6 +20,7 @@ mod fleet;
 mod graph;
 mod instance;
 mod instance_end;
+mod machine;
 mod placement;
 mod placement_random;
 mod probe;

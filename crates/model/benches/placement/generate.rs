@@ -56,6 +56,7 @@ pub(crate) fn unit(n: u32, priority: i64, amounts: [i64; 3]) -> Unit {
         target: Target::Any,
         selector: BTreeMap::new(),
         is_spread: false,
+        is_container: false,
         run_for: None,
         ends_at: None,
     }

@@ -57,6 +57,43 @@ reason! {
             /// By how much the request exceeds the cluster; empty if unknown.
             missing: Resources,
         },
+        /// The cluster has capacity, but the machine that runs its containers does not.
+        #[error(
+            "Waiting for capacity{}: needs {needs}; the machine that runs its containers is short of {missing}.",
+            on(cluster.as_ref())
+        )]
+        InsufficientMachineCapacity {
+            /// Requested resources of one replica.
+            needs: Resources,
+            /// The cluster it is pinned to.
+            cluster: Option<String>,
+            /// The shortage on the machine.
+            missing: Resources,
+        },
+        /// The machine that runs the cluster's containers is too small, even when empty.
+        #[error(
+            "Cannot be placed{}: needs {needs}; exceeds the machine that runs its containers by {missing}. Request less or use a cluster on another machine.",
+            on(cluster.as_ref())
+        )]
+        ExceedsMachineCapacity {
+            /// Requested resources of one replica.
+            needs: Resources,
+            /// The cluster it is pinned to.
+            cluster: Option<String>,
+            /// By how much the request exceeds the machine.
+            missing: Resources,
+        },
+        /// Only organizations within their fair share could be preempted.
+        #[error(
+            "Waiting for capacity{}: needs {needs}; organizations within their fair share are not preempted.",
+            on(cluster.as_ref())
+        )]
+        FairShareProtected {
+            /// Requested resources of one replica.
+            needs: Resources,
+            /// The cluster it is pinned to.
+            cluster: Option<String>,
+        },
         /// No node matches the node selector.
         #[error("Cannot be placed{}: no node matches its node selector. Change `node_selector` or label a node.", on(cluster.as_ref()))]
         NoMatchingNode {

@@ -4,7 +4,7 @@ mod place;
 mod program;
 
 use super::{BillingModel, InstanceType, Kind, Offers, SEARCH_COLUMNS, Size, WireNames};
-use crate::deployment::MAX_PRIORITY;
+use crate::deployment::{MAX_PRIORITY, check_container};
 use crate::{Invalid, name};
 
 /// The maximum lifespan of an instance: ten years.
@@ -115,6 +115,7 @@ fn size(size: &Size) -> Result<(), Invalid> {
     id("id", &size.id)?;
     name::line("display_name", &size.display_name, 128)?;
     size.resources.check("resources")?;
+    check_container("resources", &size.resources)?;
     if size.resources.is_empty() {
         return Err(Invalid::new(
             "resources",

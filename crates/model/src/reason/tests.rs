@@ -54,6 +54,17 @@ fn deployment_reasons() -> Vec<deployment::Reason> {
         ClusterNotReady { cluster: "yard".into(), status: cluster::Status::Provisioning },
         AwaitingPreemption { cluster: yard() },
         PreemptionBudgetExceeded { limit: 10, cluster: None },
+        InsufficientMachineCapacity {
+            needs: Resources::from([("cpu", 2)]),
+            cluster: Some("yard".into()),
+            missing: Resources::from([("cpu", 1)]),
+        },
+        ExceedsMachineCapacity {
+            needs: Resources::from([("gpu", 1)]),
+            cluster: Some("yard".into()),
+            missing: Resources::from([("gpu", 1)]),
+        },
+        FairShareProtected { needs: Resources::from([("cpu", 2)]), cluster: Some("local".into()) },
         Preempted { by, needs: cpu("0.3"), cluster: yard() },
         Preempted { by: Workload::OtherOrganization, needs: needs(), cluster: None },
         ClusterDraining { cluster: "yard".into() },

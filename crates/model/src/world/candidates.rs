@@ -48,7 +48,9 @@ impl World {
 
     /// Does the class fit on the node when empty?
     pub(super) fn fits_empty(&self, class: usize, spot: Spot, demand: &[(usize, i64)]) -> bool {
-        fits(demand, self.pools[spot.pool].capacity(spot.slot)) && self.matches(class, spot)
+        fits(demand, self.pools[spot.pool].capacity(spot.slot))
+            && self.matches(class, spot)
+            && self.fits_empty_machine(class, spot.pool)
     }
 
     /// Could the class start on the node if it were empty?
@@ -104,7 +106,8 @@ impl World {
     pub(super) fn start_node(&self, class: usize, unit: usize, rank: &Rank) -> Option<Spot> {
         self.held_node(class, unit, rank, false)
             .or_else(|| {
-                self.classes[class].candidates.iter().find_map(|s| self.best_free_node(class, s))
+                let mut candidates = self.classes[class].candidates.iter();
+                candidates.find_map(|s| self.best_free_node(class, s, rank))
             })
             .or_else(|| self.lower_ranked_hold(class, rank, false))
     }
@@ -113,7 +116,9 @@ impl World {
     pub(super) fn future_node(&self, class: usize, unit: usize, rank: &Rank) -> Option<Spot> {
         self.held_node(class, unit, rank, true)
             .or_else(|| {
-                self.classes[class].candidates.iter().find_map(|s| self.first_future_node(class, s))
+                let usable = |s: &&CandidatePool| self.fits_machine(class, s.pool, rank, true);
+                let mut candidates = self.classes[class].candidates.iter().filter(usable);
+                candidates.find_map(|s| self.first_future_node(class, s))
             })
             .or_else(|| self.lower_ranked_hold(class, rank, true))
     }
@@ -131,7 +136,7 @@ impl World {
         } else {
             pool.fits_now(spot.slot, demand, rank)
         };
-        fits && self.may_use(class, spot)
+        fits && self.may_use(class, spot) && self.fits_machine(class, spot.pool, rank, future)
     }
 
     fn lower_ranked_hold(&self, class: usize, rank: &Rank, future: bool) -> Option<Spot> {
@@ -144,8 +149,11 @@ impl World {
     }
 
     /// The best of the first few nodes with free capacity.
-    fn best_free_node(&self, class: usize, candidate: &CandidatePool) -> Option<Spot> {
+    fn best_free_node(&self, class: usize, candidate: &CandidatePool, rank: &Rank) -> Option<Spot> {
         let demand = candidate.demand.as_ref()?;
+        if !self.fits_machine(class, candidate.pool, rank, false) {
+            return None;
+        }
         let pool = &self.pools[candidate.pool];
         let mut best: Option<(Score, usize)> = None;
         let mut left = self.settings.candidates;
@@ -161,7 +169,11 @@ impl World {
     }
 
     /// The first node with enough capacity once stopping units have stopped.
-    fn first_future_node(&self, class: usize, candidate: &CandidatePool) -> Option<Spot> {
+    pub(super) fn first_future_node(
+        &self,
+        class: usize,
+        candidate: &CandidatePool,
+    ) -> Option<Spot> {
         let mut found = None;
         self.each_free_node(class, candidate, true, &mut |_, slot| {
             found = Some(Spot { pool: candidate.pool, slot });

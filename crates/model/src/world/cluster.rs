@@ -17,6 +17,8 @@ pub struct Cluster {
     pub id: ClusterId,
     /// The owning organization; none for a shared cluster.
     pub owner: Option<OrganizationId>,
+    /// The machine that its containers run on, if its capacity is counted.
+    pub machine: Option<String>,
     /// Does it accept units?
     pub is_ready: bool,
     /// Labels that apply to all its nodes.
@@ -48,7 +50,7 @@ impl Cluster {
     ) -> Self {
         let (name, labels) = (ONLY_NODE.to_owned(), BTreeMap::new());
         let nodes = vec![Node { name, capacity, manually_reserved: taken, labels: labels.clone() }];
-        Self { id, owner, is_ready: true, labels, nodes }
+        Self { id, owner, machine: None, is_ready: true, labels, nodes }
     }
 }
 
@@ -56,6 +58,7 @@ impl Cluster {
 #[derive(Debug, Clone)]
 pub(super) struct ClusterEntry {
     pub(super) owner: Option<OrganizationId>,
+    pub(super) machine: Option<usize>,
     pub(super) pool: usize,
     pub(super) nodes: BTreeMap<Arc<str>, usize>,
 }
@@ -63,17 +66,20 @@ pub(super) struct ClusterEntry {
 impl World {
     /// Registers or updates a cluster. Nodes that are no longer listed are removed.
     pub fn set_cluster(&mut self, cluster: Cluster) {
+        let machine = cluster.machine.as_deref().map(|name| self.ensure_machine(name));
         let existing = self.clusters.get(&cluster.id);
-        if existing.is_some_and(|entry| entry.owner != cluster.owner) {
+        if existing.is_some_and(|entry| (entry.owner, entry.machine) != (cluster.owner, machine)) {
             self.remove_cluster(cluster.id);
         }
         let is_new = !self.clusters.contains_key(&cluster.id);
-        let pool = self.ensure_pool(cluster.owner);
-        let entry = ClusterEntry { owner: cluster.owner, pool, nodes: BTreeMap::new() };
+        let (owner, nodes) = (cluster.owner, BTreeMap::new());
+        let pool = self.ensure_pool(owner, machine);
+        let entry = ClusterEntry { owner, machine, pool, nodes };
         self.clusters.entry(cluster.id).or_insert(entry);
         if is_new {
             let pinned = self.pinned.get(&cluster.id).cloned().unwrap_or_default();
             for class in pinned {
+                self.unpublish_head(class);
                 self.join_pools(class);
             }
         }
@@ -99,11 +105,20 @@ impl World {
         }
     }
 
-    pub(super) fn ensure_pool(&mut self, owner: Option<OrganizationId>) -> usize {
-        let pools = &mut self.pools;
-        *self.pool_of.entry(owner).or_insert_with(|| {
-            pools.push(super::Pool::default());
-            pools.len() - 1
+    /// The pool of an owner's nodes on a machine, or on none that is counted.
+    pub(super) fn ensure_pool(
+        &mut self,
+        owner: Option<OrganizationId>,
+        machine: Option<usize>,
+    ) -> usize {
+        let (pools, machines) = (&mut self.pools, &mut self.machines);
+        *self.pool_of.entry((owner, machine)).or_insert_with(|| {
+            pools.push(super::Pool::new(owner.is_none(), machine));
+            let pool = pools.len() - 1;
+            if let Some(machine) = machine {
+                machines.entries[machine].pools.push(pool);
+            }
+            pool
         })
     }
 
@@ -145,6 +160,7 @@ impl World {
         is_changed |= inner.is_open != is_open || inner.labels != labels;
         (inner.labels, inner.is_open) = (labels, is_open);
         inside.arrange(slot);
+        self.note_shares(pool, is_changed);
         self.check_holds(target);
         if existing.is_none() {
             self.adopt_units(target);

@@ -104,6 +104,8 @@ pub enum PendingReason {
     Behind,
     /// The preemption budget of its organization is used up.
     Budget,
+    /// Only organizations within their fair share could be preempted.
+    FairShare,
     /// Preemption victims are stopping.
     Yielding,
 }
@@ -115,6 +117,9 @@ impl fmt::Display for PendingReason {
             PendingReason::Short => "waiting for capacity",
             PendingReason::Behind => "waiting behind units with the same request",
             PendingReason::Budget => "preemption budget of the organization is used up",
+            PendingReason::FairShare => {
+                "waiting for capacity; organizations within their fair share are not preempted"
+            }
             PendingReason::Yielding => "waiting for preemption victims to stop",
         })
     }

@@ -8,7 +8,8 @@ use serde::Serialize;
 
 use super::class::CandidatePool;
 use super::decision::PendingReason;
-use super::node::amount;
+use super::node::{Node, amount};
+use super::pool::Pool;
 use super::unit::{Place, Rank, Spot, UnitId};
 use super::{Hold, State, World};
 use crate::{Resources, Time};
@@ -44,7 +45,9 @@ pub struct Shortage {
     /// Missing capacity, counting what is about to be free and not held for others; empty if only
     /// other constraints prevent placement.
     pub missing: Resources,
-    /// Is the node too small, even when empty?
+    /// Missing capacity of the node's machine, which runs several clusters' containers.
+    pub missing_on_machine: Resources,
+    /// Is the node or its machine too small, even when empty?
     pub is_too_small: bool,
 }
 
@@ -70,8 +73,13 @@ pub struct Explanation {
     pub earliest: Option<Time>,
 }
 
-/// Planned end (if any), unit, and the capacity it releases.
-type Release<'a> = (Option<Time>, UnitId, &'a [(usize, i64)]);
+/// The planned end of a unit, and the capacity that it releases of a node and of its machine.
+struct Release<'a> {
+    end: Option<Time>,
+    id: UnitId,
+    on_node: &'a [(usize, i64)],
+    on_machine: &'a [(usize, i64)],
+}
 
 /// A usable node; the smallest shortage sorts first.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -161,7 +169,8 @@ impl World {
             for (position, spot) in self.nodes_of(class, candidate) {
                 if self.matches(class, spot) && pool.nodes[spot.slot].is_open {
                     let is_too_small = !self.fits_empty(class, spot, demand);
-                    let lack_permille = pool.lack_permille(spot.slot, demand, rank);
+                    let lack_permille = pool.lack_permille(spot.slot, demand, rank)
+                        + self.machine_lack_permille(candidate, rank);
                     nodes.push(Near { is_too_small, lack_permille, position, spot });
                 }
             }
@@ -190,50 +199,106 @@ impl World {
             (k, amount.saturating_sub(free.max(0)))
         });
         let missing = pool.kinds.to_resources(missing.filter(|(_, missing)| *missing > 0));
-        Shortage { place: self.place(spot), missing, is_too_small }
+        let missing_on_machine = self.machine_shortage(class, spot.pool, rank);
+        Shortage { place: self.place(spot), missing, missing_on_machine, is_too_small }
+    }
+
+    fn machine_lack_permille(&self, candidate: &CandidatePool, rank: &Rank) -> i128 {
+        let machine = candidate.machine.as_ref();
+        let demand = machine.and_then(|machine| Some((machine.slot, machine.demand.as_ref()?)));
+        demand.map_or(0, |(slot, demand)| self.machines.pool.lack_permille(slot, demand, rank))
+    }
+
+    /// What the machine of a pool lacks for a class.
+    fn machine_shortage(&self, class: usize, pool: usize, rank: &Rank) -> Resources {
+        let candidate = self.classes[class].candidate(pool);
+        let Some(machine) = candidate.and_then(|c| c.machine.as_ref()) else {
+            return Resources::default();
+        };
+        let request = &self.classes[class].key.request;
+        let machines = &self.machines.pool;
+        let free = (0..machines.kinds.len())
+            .map(|k| (k, machines.future_free_for(machine.slot, k, rank).max(0)));
+        request.shortage(&machines.kinds.to_resources(free))
     }
 
     /// The units that have to end on a node, by planned end.
     fn path(&self, class: usize, rank: &Rank, spot: Spot, now: Time) -> Option<Path> {
         let pool = &self.pools[spot.pool];
-        let demand = self.classes[class].demand(spot.pool)?;
-        let node = &pool.nodes[spot.slot];
-        let free = |k| pool.free(spot.slot, k).saturating_sub(node.held_ahead(rank, k));
-        let mut missing: Vec<(usize, i64)> =
-            demand.iter().map(|&(k, amount)| (k, amount.saturating_sub(free(k)))).collect();
+        let candidate = self.classes[class].candidate(spot.pool)?;
+        let mut missing = missing_now(pool, spot.slot, candidate.demand.as_ref()?, rank);
+        let mut on_machine = Vec::new();
+        let mut machine_slot = None;
+        if let Some(machine) = &candidate.machine {
+            let demand = machine.demand.as_ref()?;
+            on_machine = missing_now(&self.machines.pool, machine.slot, demand, rank);
+            let is_short = on_machine.iter().any(|(_, missing)| *missing > 0);
+            machine_slot = Some(machine.slot).filter(|_| is_short);
+        }
         let mut path = Path { ends: Vec::new(), at: Some(now) };
-        for (end, unit, released) in self.releases(spot, now) {
-            if missing.iter().all(|(_, missing)| *missing <= 0) {
+        for release in self.releases(spot, machine_slot, now) {
+            if missing.iter().chain(&on_machine).all(|(_, missing)| *missing <= 0) {
                 break;
             }
-            let helps = |&(k, m): &(usize, i64)| m > 0 && amount(released, k) > 0;
-            if !missing.iter().any(helps) {
+            let helps = |missing: &[(usize, i64)], released: &[(usize, i64)]| {
+                missing.iter().any(|&(k, m)| m > 0 && amount(released, k) > 0)
+            };
+            if !helps(&missing, release.on_node) && !helps(&on_machine, release.on_machine) {
                 continue;
             }
             for (k, m) in &mut missing {
-                *m -= amount(released, *k);
+                *m -= amount(release.on_node, *k);
             }
-            path.ends.push(unit);
-            path.at = path.at.and_then(|at| end.map(|end| at.max(end)));
+            for (k, m) in &mut on_machine {
+                *m -= amount(release.on_machine, *k);
+            }
+            path.ends.push(release.id);
+            path.at = path.at.and_then(|at| release.end.map(|end| at.max(end)));
         }
-        let fits = missing.iter().all(|(_, missing)| *missing <= 0);
+        let fits = missing.iter().chain(&on_machine).all(|(_, missing)| *missing <= 0);
         path.ends.truncate(UNITS);
         fits.then_some(path)
     }
 
-    /// All units on a node: stopping ones, then by planned end, then those without one.
-    fn releases(&self, spot: Spot, now: Time) -> Vec<Release<'_>> {
+    /// All units on a node, and on its machine if that is short: stopping ones, then by planned end,
+    /// then those without one.
+    fn releases(&self, spot: Spot, machine: Option<usize>, now: Time) -> Vec<Release<'_>> {
         let node = &self.pools[spot.pool].nodes[spot.slot];
-        let stopping = node.stopping.iter();
-        let stopping =
-            stopping.map(|(unit, demand)| (Some(now), self.entries[*unit].id, &**demand));
-        let residents = node.residents.iter().map(|resident| {
-            let end = self.entries[resident.unit].planned_end(resident.started.0);
-            (end.map(|end| end.max(now)), resident.id, &*resident.demand)
-        });
-        let mut all: Vec<_> = stopping.chain(residents).collect();
-        all.sort_by_key(|(end, id, _)| (end.is_none(), *end, *id));
+        let mut all: Vec<Release> = self
+            .units_on(node, now)
+            .map(|(unit, end, on_node)| {
+                let entry = &self.entries[unit];
+                let on_machine = self.classes[entry.class].machine_demand.as_deref();
+                let takes = machine.is_some() && self.machine_of(unit, spot.pool) == machine;
+                let on_machine = on_machine.filter(|_| takes).unwrap_or_default();
+                Release { end, id: entry.id, on_node, on_machine }
+            })
+            .collect();
+        if let Some(machine) = machine {
+            let here: BTreeSet<UnitId> = all.iter().map(|release| release.id).collect();
+            let elsewhere = self.units_on(&self.machines.pool.nodes[machine], now);
+            all.extend(elsewhere.filter_map(|(unit, end, on_machine)| {
+                let id = self.entries[unit].id;
+                let is_elsewhere = !here.contains(&id);
+                is_elsewhere.then_some(Release { end, id, on_node: &[], on_machine })
+            }));
+        }
+        all.sort_by_key(|release| (release.end.is_none(), release.end, release.id));
         all
+    }
+
+    /// The units on a node: each with its planned end and what it has of the node.
+    fn units_on<'a>(
+        &'a self,
+        node: &'a Node,
+        now: Time,
+    ) -> impl Iterator<Item = (usize, Option<Time>, &'a [(usize, i64)])> {
+        let stopping = node.stopping.iter();
+        let stopping = stopping.map(move |(unit, demand)| (*unit, Some(now), &**demand));
+        stopping.chain(node.residents.iter().map(move |resident| {
+            let end = self.entries[resident.unit].planned_end(resident.started.0);
+            (resident.unit, end.map(|end| end.max(now)), &*resident.demand)
+        }))
     }
 
     /// The earliest start on any node where all blockers have planned ends.
@@ -248,6 +313,18 @@ impl World {
         let usable = usable.filter(|&spot| self.is_spread_ok(class, spot));
         usable.filter_map(|spot| self.path(class, rank, spot, now)?.at).min()
     }
+}
+
+/// What a node lacks now for a unit of this rank, by column.
+fn missing_now(
+    pool: &Pool,
+    slot: usize,
+    demand: &[(usize, i64)],
+    rank: &Rank,
+) -> Vec<(usize, i64)> {
+    let node = &pool.nodes[slot];
+    let free = |k| pool.free(slot, k).saturating_sub(node.held_ahead(rank, k));
+    demand.iter().map(|&(k, amount)| (k, amount.saturating_sub(free(k)))).collect()
 }
 
 impl Explanation {
@@ -281,6 +358,9 @@ impl fmt::Display for Explanation {
                 Some(PendingReason::Budget) => {
                     write!(f, "Waiting for capacity: {}", PendingReason::Budget)?;
                 }
+                Some(PendingReason::FairShare) => f.write_str(
+                    "Waiting for capacity: organizations within their fair share are not preempted",
+                )?,
                 _ => match self.position.unwrap_or(1) {
                     LAST_POSITION => write!(
                         f,
@@ -292,6 +372,10 @@ impl fmt::Display for Explanation {
         }
         if let Some(nearest) = self.shortages.iter().find(|s| s.missing != Resources::default()) {
             write!(f, "; node {} is short of {}", nearest.place, nearest.missing)?;
+        } else if let Some(nearest) =
+            self.shortages.iter().find(|s| s.missing_on_machine != Resources::default())
+        {
+            write!(f, "; the machine is short of {}", nearest.missing_on_machine)?;
         }
         match self.earliest {
             Some(at) => write!(f, ". Estimated start {at}."),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::class::{CandidatePool, Class, Key};
 use super::node::Resident;
+use super::share::Side;
 use super::unit::{Place, Spot, Target, Unit, UnitId};
 use super::vector::Amounts;
 use super::{Entry, State, World};
@@ -130,10 +131,16 @@ impl World {
         };
         entry.state = State::Placed { place, spot: Some(spot), started };
         let (id, priority, started) = (entry.id, entry.priority, std::cmp::Reverse(started));
-        if self.classes[entry.class].key.spread_owner.is_some() {
+        let key = &self.classes[entry.class].key;
+        let organization = key.organization;
+        if key.spread_owner.is_some() {
             self.spread_spots.insert((id.owner, spot));
         }
-        self.pools[spot.pool].occupy(spot.slot, Resident { priority, started, id, unit, demand });
+        let resident = Resident { priority, started, id, unit, organization, demand };
+        let group = self.pools[spot.pool].nodes[spot.slot].group;
+        self.occupy_machine(&resident, spot.pool);
+        self.pools[spot.pool].occupy(spot.slot, resident);
+        self.note_growth(Side::Cluster(spot.pool, group));
         self.recheck_promises(spot);
     }
 
@@ -157,9 +164,20 @@ impl World {
         };
         self.spread_spots.remove(&(entry.id.owner, spot));
         let (id, priority, started) = (entry.id, entry.priority, *started);
-        match entry.state {
-            State::Stopping { .. } => self.pools[spot.pool].release(spot.slot, unit),
-            _ => self.pools[spot.pool].vacate(spot.slot, id, priority, started, false),
+        let is_stopping = matches!(entry.state, State::Stopping { .. });
+        if is_stopping {
+            self.pools[spot.pool].release(spot.slot, unit);
+        } else {
+            self.pools[spot.pool].vacate(spot.slot, id, priority, started, false);
+        }
+        if let Some(machine) = self.machine_of(unit, spot.pool) {
+            let machines = &mut self.machines.pool;
+            if is_stopping {
+                machines.release(machine, unit);
+            } else {
+                machines.vacate(machine, id, priority, started, false);
+            }
+            self.touch_machine(machine);
         }
         self.touch(spot);
     }
@@ -171,6 +189,10 @@ impl World {
         let (id, priority) = (entry.id, entry.priority);
         if let Some(spot) = spot {
             self.pools[spot.pool].vacate(spot.slot, id, priority, started, true);
+            if let Some(machine) = self.machine_of(unit, spot.pool) {
+                self.machines.pool.vacate(machine, id, priority, started, true);
+                self.touch_machine(machine);
+            }
             self.touch(spot);
         }
     }
@@ -217,6 +239,7 @@ impl World {
     fn drop_class(&mut self, class: usize) {
         self.leave_pools(class);
         self.set_over_budget(class, false);
+        self.set_share_blocked(class, false);
         let key = &self.classes[class].key;
         if let Target::Cluster(cluster) = key.target
             && let Some(classes) = self.pinned.get_mut(&cluster)
@@ -234,7 +257,7 @@ impl World {
     pub(super) fn join_pools(&mut self, class: usize) {
         let key = self.classes[class].key.clone();
         let pools = match key.target {
-            Target::Any => vec![self.ensure_pool(Some(key.organization)), self.ensure_pool(None)],
+            Target::Any => self.usable_pools(key.organization),
             Target::Cluster(cluster) => {
                 let entry = self.clusters.get(&cluster);
                 let own = |owner| owner == Some(key.organization);
@@ -247,7 +270,10 @@ impl World {
             if demand.is_none() {
                 self.pools[pool].unresolved.insert(class);
             }
-            self.classes[class].candidates.push(CandidatePool { pool, leaf: None, demand });
+            let machine = self.pools[pool].machine.filter(|_| key.is_container);
+            let machine = machine.map(|slot| self.machines.demand(slot, &key.request));
+            let candidate = CandidatePool { pool, leaf: None, demand, machine };
+            self.classes[class].candidates.push(candidate);
         }
         self.publish_head(class);
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::order::{NOWHERE, Sort};
 use super::unit::{Rank, UnitId};
 use super::vector::Amounts;
-use crate::{ClusterId, Time};
+use crate::{ClusterId, OrganizationId, Time};
 
 /// A unit on a node that may be preempted. The cheapest victim sorts first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,6 +16,7 @@ pub(super) struct Resident {
     pub(super) started: Reverse<Time>,
     pub(super) id: UnitId,
     pub(super) unit: usize,
+    pub(super) organization: OrganizationId,
     pub(super) demand: Amounts,
 }
 

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use super::node::{Hold, Node, Resident};
 use super::order::{Order, Sort};
 use super::queue::Queue;
+use super::share::Shares;
 use super::tree::{CLOSED, Tree};
 use super::unit::{Rank, UnitId};
 use super::vector::{Amounts, Kinds, Rows};
@@ -32,9 +33,13 @@ pub(super) struct Group {
     pub(super) by_loss: BTreeSet<(i64, Reverse<Time>, usize)>,
 }
 
-/// The nodes of one organization, or all shared nodes.
+/// The nodes of one organization, or all shared nodes, on one machine or on none that is counted.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pool {
+    /// The machine that all its nodes are on.
+    pub(super) machine: Option<usize>,
+    /// Usage by organization, by group, if several organizations use the pool.
+    pub(super) shares: Option<Vec<Shares>>,
     pub(super) kinds: Kinds,
     pub(super) nodes: Vec<Node>,
     /// Slots without a node.
@@ -101,6 +106,12 @@ const MAX_PREEMPTION_INDEXES: usize = if cfg!(test) { 2 } else { 16 };
 const MAX_LAG: usize = if cfg!(test) { 8 } else { 2048 };
 
 impl Pool {
+    /// An empty pool of nodes on a machine; `is_shared` if several organizations use it.
+    pub(super) fn new(is_shared: bool, machine: Option<usize>) -> Self {
+        let shares = is_shared.then(|| vec![Shares::default()]);
+        Self { machine, shares, ..Self::default() }
+    }
+
     /// Adds a node; it is indexed by [`Pool::arrange`] or the next [`Pool::rebuild`].
     pub(super) fn add_node(&mut self, cluster: ClusterId, name: Arc<str>) -> usize {
         if self.groups.is_empty() {
@@ -111,6 +122,9 @@ impl Pool {
             groups.push(Group::default());
             groups.len() - 1
         });
+        if let Some(shares) = &mut self.shares {
+            shares.resize_with(groups.len(), Shares::default);
+        }
         let node = Node::new(cluster, name, group);
         if let Some(slot) = self.vacant.pop() {
             self.nodes[slot] = node;
@@ -128,6 +142,10 @@ impl Pool {
             node.residents.is_empty() && node.stopping.is_empty() && node.holds.is_empty()
         );
         node.is_open = false;
+        let group = node.group;
+        if let Some(shares) = &mut self.shares {
+            shares[group].grow(self.capacity.row(slot), -1);
+        }
         for (owners, has) in self.nodes_with_kind.iter_mut().zip(self.capacity.row(slot)) {
             *owners -= usize::from(*has > 0);
         }
@@ -170,6 +188,11 @@ impl Pool {
             rows.add(slot, demand, 1);
         }
         let after = self.capacity.row(slot);
+        if let Some(shares) = &mut self.shares {
+            let shares = &mut shares[self.nodes[slot].group];
+            shares.grow(&before, -1);
+            shares.grow(after, 1);
+        }
         for ((owners, before), after) in self.nodes_with_kind.iter_mut().zip(&before).zip(after) {
             *owners = *owners + usize::from(*after > 0) - usize::from(*before > 0);
         }
@@ -267,6 +290,7 @@ impl Pool {
 
     pub(super) fn occupy(&mut self, slot: usize, resident: Resident) {
         self.used.add(slot, &resident.demand, 1);
+        self.count_share(slot, &resident, 1);
         self.change(slot, |node| node.add_resident(resident));
     }
 
@@ -283,6 +307,7 @@ impl Pool {
         else {
             return;
         };
+        self.count_share(slot, &resident, -1);
         if stops {
             self.stopping.add(slot, &resident.demand, 1);
             self.nodes[slot].stopping.push((resident.unit, resident.demand));
@@ -290,6 +315,12 @@ impl Pool {
             self.used.add(slot, &resident.demand, -1);
         }
         self.refresh(slot);
+    }
+
+    fn count_share(&mut self, slot: usize, resident: &Resident, sign: i64) {
+        if let Some(shares) = &mut self.shares {
+            shares[self.nodes[slot].group].count(resident, sign);
+        }
     }
 
     /// Releases the capacity of a stopping unit that has stopped.

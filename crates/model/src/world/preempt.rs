@@ -5,7 +5,9 @@ use std::cmp::Reverse;
 use super::World;
 use super::decision::PendingReason;
 use super::node::{Resident, amount};
+use super::share::Guard;
 use super::unit::{Rank, Spot};
+use super::vector::Amounts;
 use crate::Time;
 
 /// The loss from preempting a set of units. Fields are compared top to bottom and the lowest wins,
@@ -69,40 +71,60 @@ impl World {
             return Err(PendingReason::Never);
         }
         let limit = self.preemptions_left(self.classes[class].key.organization);
-        if let Some(victims) = self.least_loss(class, rank, now, limit) {
+        let terms = Terms { limit, is_fair: true };
+        let (victims, mut has_protected) = self.least_loss(class, rank, now, terms);
+        if let Some(victims) = victims {
             return Ok(victims);
         }
-        if limit < usize::MAX && self.least_loss(class, rank, now, usize::MAX).is_some() {
-            return Err(PendingReason::Budget);
+        if limit < usize::MAX {
+            let terms = Terms { limit: usize::MAX, is_fair: true };
+            let (victims, met) = self.least_loss(class, rank, now, terms);
+            if victims.is_some() {
+                return Err(PendingReason::Budget);
+            }
+            has_protected |= met;
+        }
+        let terms = Terms { limit: usize::MAX, is_fair: false };
+        if has_protected && self.least_loss(class, rank, now, terms).0.is_some() {
+            return Err(PendingReason::FairShare);
         }
         Err(PendingReason::Short)
     }
 
-    /// The least loss over all pools that a class may use.
+    /// The least loss over all pools that a class may use, and whether fair shares protected any
+    /// unit.
     fn least_loss(
         &mut self,
         class: usize,
         rank: &Rank,
         now: Time,
-        limit: usize,
-    ) -> Option<Victims> {
+        terms: Terms,
+    ) -> (Option<Victims>, bool) {
         let candidates = self.classes[class].candidates.iter().filter(|c| c.demand.is_some());
         let pools: Vec<usize> = candidates.map(|c| c.pool).collect();
-        let mut best = None;
+        let (mut best, mut has_protected) = (None, false);
         for pool in pools {
             let Some(group) = self.group(class, pool) else { continue };
-            let search = Search { world: self, class, rank, now, limit };
+            if !self.fits_machine_preempting(class, pool, rank) {
+                continue;
+            }
+            let search = Search::new(self, class, rank, now, terms);
+            best = search.machine_victims(pool, best);
             let nodes = self.pools[pool].groups[group].by_loss.iter();
             // The nodes of one cluster are all walked.
             let misses = if group == 0 { MISSES } else { usize::MAX };
-            best = match search.walk(pool, group, nodes, best.clone(), misses) {
+            let found = search.walk(pool, group, nodes, best.clone(), misses);
+            has_protected |= search.guard.has_protected.get();
+            best = match found {
                 Ok(found) => found,
                 Err(TooManyMisses) => {
-                    self.least_loss_among_few(class, rank, now, limit, pool, best)
+                    let (few, met) = self.least_loss_among_few(class, rank, now, terms, pool, best);
+                    has_protected |= met;
+                    few
                 }
             };
         }
-        best
+        (best, has_protected)
     }
 
     /// The same if most nodes do not fit: finds the fitting nodes first, if they are few.
@@ -111,18 +133,19 @@ impl World {
         class: usize,
         rank: &Rank,
         now: Time,
-        limit: usize,
+        terms: Terms,
         pool: usize,
         best: Option<Victims>,
-    ) -> Option<Victims> {
-        let demand = self.classes[class].demand(pool)?.clone();
+    ) -> (Option<Victims>, bool) {
+        let Some(demand) = self.classes[class].demand(pool).cloned() else { return (best, false) };
         let few = self.pools[pool].preemption_candidates(&demand, rank.priority.0, FEW);
         let pool_entry = &self.pools[pool];
-        let search = Search { world: self, class, rank, now, limit };
+        let search = Search::new(self, class, rank, now, terms);
+        let all = usize::MAX;
         let Some(few) = few else {
-            return search
-                .walk(pool, 0, pool_entry.groups[0].by_loss.iter(), best, usize::MAX)
-                .ok()?;
+            let nodes = pool_entry.groups[0].by_loss.iter();
+            let found = search.walk(pool, 0, nodes, best, all).ok().flatten();
+            return (found, search.guard.has_protected.get());
         };
         let mut few: Vec<LossKey> = few
             .into_iter()
@@ -132,7 +155,8 @@ impl World {
             })
             .collect();
         few.sort_unstable();
-        search.walk(pool, 0, few.iter(), best, usize::MAX).ok()?
+        let found = search.walk(pool, 0, few.iter(), best, all).ok().flatten();
+        (found, search.guard.has_protected.get())
     }
 }
 
@@ -153,10 +177,43 @@ struct Search<'a> {
     class: usize,
     rank: &'a Rank,
     now: Time,
-    limit: usize,
+    terms: Terms,
+    guard: Guard<'a>,
 }
 
-impl Search<'_> {
+/// What a search may propose.
+#[derive(Debug, Clone, Copy)]
+struct Terms {
+    /// Maximum number of victims.
+    limit: usize,
+    /// Are organizations within their fair share spared?
+    is_fair: bool,
+}
+
+impl<'a> Search<'a> {
+    fn new(world: &'a World, class: usize, rank: &'a Rank, now: Time, terms: Terms) -> Self {
+        Self { world, class, rank, now, terms, guard: Guard::new(world, class) }
+    }
+
+    /// The least loss if only the machine is short: on a node with free capacity.
+    fn machine_victims(&self, pool: usize, best: Option<Victims>) -> Option<Victims> {
+        let (world, class) = (self.world, self.class);
+        if world.fits_machine(class, pool, self.rank, true) {
+            return best;
+        }
+        let Some(candidate) = world.classes[class].candidate(pool) else { return best };
+        let Some(demand) = &candidate.demand else { return best };
+        let inside = &world.pools[pool];
+        let fits = |spot: &Spot| {
+            inside.fits_future(spot.slot, demand, self.rank) && world.may_use(class, *spot)
+        };
+        let held = inside.holds.range::<Rank, _>(self.rank..);
+        let held = held.map(|(_, &(_, slot))| Spot { pool, slot });
+        let spot = world.first_future_node(class, candidate).or_else(|| held.clone().find(fits));
+        let cutoff = best.as_ref().map_or(Loss::ALL, |best| best.loss);
+        spot.and_then(|spot| self.least_loss_on(spot, cutoff)).or(best)
+    }
+
     /// Walks nodes by their cheapest victim and stops when no remaining one can be better than the
     /// best so far.
     fn walk<'k>(
@@ -180,8 +237,11 @@ impl Search<'_> {
                 misses = misses.checked_sub(1).ok_or(TooManyMisses)?;
                 continue;
             }
-            left -= 1;
             best = self.least_loss_on(spot, cutoff).or(best);
+            // Where fair shares protect too many, another node may still do.
+            if best.is_some() || !self.guard.has_protected.get() {
+                left -= 1;
+            }
         }
         Ok(best)
     }
@@ -196,19 +256,13 @@ impl Search<'_> {
 
     /// The least loss on one node, if it is below the cutoff.
     fn least_loss_on(&self, spot: Spot, cutoff: Loss) -> Option<Victims> {
-        let pool = &self.world.pools[spot.pool];
-        let demand = self.world.classes[self.class].demand(spot.pool)?;
-        let node = &pool.nodes[spot.slot];
-        let free = |k| pool.future_free_for(spot.slot, k, self.rank);
-        let need: Vec<(usize, i64)> = demand
-            .iter()
-            .map(|&(k, amount)| (k, amount.saturating_sub(free(k))))
-            .filter(|(_, missing)| *missing > 0)
-            .collect();
-        let lower = node.residents.iter().take_while(|r| r.priority < self.rank.priority.0);
-        let helpful = lower.filter(|r| need.iter().any(|&(k, _)| amount(&r.demand, k) > 0));
-        let mut cover = Cover::new(helpful.collect(), &need, self.now, self.limit, cutoff);
-        let missing: Vec<i64> = need.iter().map(|(_, missing)| *missing).collect();
+        let need = self.need(spot)?;
+        let units = self.helpful(spot, &need);
+        let releases = units.iter().flat_map(|unit| need.released(unit)).collect();
+        let units = units.iter().map(|unit| unit.resident).collect();
+        let guard = self.terms.is_fair.then_some(&self.guard);
+        let mut cover = Cover::new(units, releases, need.missing.len(), self, guard, cutoff);
+        let missing = need.missing.clone();
         cover.search(0, Loss::NONE, &missing);
         let chosen = cover.drop_unnecessary(missing)?;
         let loss = cover.loss(&chosen);
@@ -217,9 +271,110 @@ impl Search<'_> {
     }
 }
 
+impl<'a> Search<'a> {
+    /// What a node and its machine lack.
+    fn need(&self, spot: Spot) -> Option<Need> {
+        let candidate = self.world.classes[self.class].candidate(spot.pool)?;
+        let mut need = Need::default();
+        let pool = &self.world.pools[spot.pool];
+        for &(k, amount) in &**candidate.demand.as_ref()? {
+            let missing = amount.saturating_sub(pool.future_free_for(spot.slot, k, self.rank));
+            if missing > 0 {
+                need.node.push(k);
+                need.missing.push(missing);
+            }
+        }
+        if let Some(machine) = &candidate.machine {
+            need.machine_slot = Some(machine.slot);
+            let pool = &self.world.machines.pool;
+            for &(k, amount) in &**machine.demand.as_ref()? {
+                let free = pool.future_free_for(machine.slot, k, self.rank);
+                let missing = amount.saturating_sub(free);
+                if missing > 0 {
+                    need.machine.push(k);
+                    need.missing.push(missing);
+                }
+            }
+        }
+        Some(need)
+    }
+
+    /// The units whose end would help, cheapest first: on the node, and elsewhere on its machine.
+    fn helpful(&self, spot: Spot, need: &Need) -> Vec<Helper<'a>> {
+        let lower = |residents: &'a [Resident]| {
+            residents.iter().take_while(|r| r.priority < self.rank.priority.0)
+        };
+        let world = self.world;
+        let node = &world.pools[spot.pool].nodes[spot.slot];
+        let is_short = !need.machine.is_empty();
+        let mut units: Vec<Helper> = lower(&node.residents)
+            .map(|resident| {
+                let class = || &world.classes[world.entries[resident.unit].class];
+                let class = is_short.then(class).filter(|class| class.key.is_container);
+                let on_machine = class.and_then(|class| class.machine_demand.as_ref());
+                Helper { resident, on_node: Some(&resident.demand), on_machine }
+            })
+            .filter(|unit| need.released(unit).any(|n| n > 0))
+            .collect();
+        if let Some(machine) = need.machine_slot.filter(|_| is_short) {
+            let is_elsewhere = |r: &&Resident| world.spot_of(r.unit) != Some(spot);
+            let elsewhere = lower(&world.machines.pool.nodes[machine].residents);
+            let elsewhere = elsewhere.filter(is_elsewhere).map(|resident| Helper {
+                resident,
+                on_node: None,
+                on_machine: Some(&resident.demand),
+            });
+            units.extend(elsewhere.filter(|unit| need.released(unit).any(|n| n > 0)));
+            units.sort_by_key(|unit| {
+                (unit.resident.priority, unit.resident.started, unit.resident.id)
+            });
+        }
+        units.retain(|unit| !self.terms.is_fair || self.guard.allows(unit.resident));
+        units
+    }
+}
+
+impl World {
+    fn spot_of(&self, unit: usize) -> Option<Spot> {
+        match self.entries[unit].state {
+            super::State::Placed { spot, .. } | super::State::Stopping { spot, .. } => spot,
+            super::State::Pending { .. } => None,
+        }
+    }
+}
+
+/// A unit whose end would help, with what it has of the node and of the machine.
+#[derive(Clone, Copy)]
+struct Helper<'a> {
+    resident: &'a Resident,
+    on_node: Option<&'a Amounts>,
+    on_machine: Option<&'a Amounts>,
+}
+
+/// What a node and its machine lack: columns of each, and the missing amounts of all.
+#[derive(Debug, Default)]
+struct Need {
+    node: Vec<usize>,
+    machine: Vec<usize>,
+    missing: Vec<i64>,
+    machine_slot: Option<usize>,
+}
+
+impl Need {
+    /// How much of each missing amount the end of a unit releases.
+    fn released<'n>(&'n self, unit: &Helper<'n>) -> impl Iterator<Item = i64> + use<'n> {
+        let of = |demand: Option<&'n Amounts>, k: usize| demand.map_or(0, |d| amount(d, k));
+        let (on_node, on_machine) = (unit.on_node, unit.on_machine);
+        let node = self.node.iter().map(move |&k| of(on_node, k));
+        node.chain(self.machine.iter().map(move |&k| of(on_machine, k)))
+    }
+}
+
 /// Branch and bound over the victims on one node: take the cheapest, or leave it.
 struct Cover<'a> {
     units: Vec<&'a Resident>,
+    /// Spares organizations within their fair share.
+    guard: Option<&'a Guard<'a>>,
     /// What each unit releases of the needed kinds, row by row.
     releases: Vec<i64>,
     /// Sum of what each unit and all after it release.
@@ -240,16 +395,13 @@ struct Cover<'a> {
 impl<'a> Cover<'a> {
     fn new(
         units: Vec<&'a Resident>,
-        need: &[(usize, i64)],
-        now: Time,
-        limit: usize,
+        releases: Vec<i64>,
+        width: usize,
+        search: &'a Search<'a>,
+        guard: Option<&'a Guard<'a>>,
         cutoff: Loss,
     ) -> Self {
-        let width = need.len();
-        let releases: Vec<i64> = units
-            .iter()
-            .flat_map(|unit| need.iter().map(|&(k, _)| amount(&unit.demand, k)))
-            .collect();
+        let (now, limit) = (search.now, search.terms.limit);
         let mut rest = vec![0i64; releases.len() + width];
         let mut most = rest.clone();
         for i in (0..releases.len()).rev() {
@@ -264,6 +416,7 @@ impl<'a> Cover<'a> {
         let (best, chosen, tries) = (None, Vec::new(), TRIES);
         Self {
             units,
+            guard,
             releases,
             rest,
             most,
@@ -343,13 +496,25 @@ impl<'a> Cover<'a> {
         units.fold(Loss::NONE, |loss, unit| loss.plus(unit.priority, unit.started.0, self.now))
     }
 
+    /// Is the unit's organization above its fair share without those chosen so far?
+    fn may_take(&self, unit: &Resident) -> bool {
+        self.guard.is_none_or(|guard| {
+            if guard.is_unprotected(unit) {
+                return true;
+            }
+            let chosen: Vec<&Resident> = self.chosen.iter().map(|&i| self.units[i]).collect();
+            guard.allows_after(unit, &chosen)
+        })
+    }
+
     /// The branch with one more victim, if it helps and can still be the best.
     fn search_with(&mut self, i: usize, loss: Loss, missing: &[i64]) {
         let unit = self.units[i];
         let more = loss.plus(unit.priority, unit.started.0, self.now);
         let releases = &self.releases[i * self.width..(i + 1) * self.width];
         let helps = missing.iter().zip(releases).any(|(&m, &g)| m > 0 && g > 0);
-        if !helps || more >= self.cutoff || self.chosen.len() == self.limit {
+        if !helps || more >= self.cutoff || self.chosen.len() == self.limit || !self.may_take(unit)
+        {
             return;
         }
         let left: Vec<i64> = missing.iter().zip(releases).map(|(m, g)| m - g).collect();

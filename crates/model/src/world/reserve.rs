@@ -46,6 +46,9 @@ impl World {
     pub(super) fn unpublish_head(&mut self, class: usize) {
         let inside = &mut self.classes[class];
         let Some(rank) = inside.published.take() else { return };
+        self.leave_machine_queues(class);
+        self.count_request(class, -1);
+        let inside = &mut self.classes[class];
         self.work.items.remove(&(rank, Item::Class(class)));
         if let Some(at) = inside.due.take() {
             self.due.remove(&(at, class));
@@ -62,6 +65,7 @@ impl World {
     pub(super) fn publish_head(&mut self, class: usize) {
         let Some((rank, _)) = self.classes[class].head() else { return };
         self.classes[class].published = Some(rank);
+        self.count_request(class, 1);
         for candidate in &mut self.classes[class].candidates {
             if let Some(demand) = &candidate.demand {
                 let queue = &mut self.pools[candidate.pool].queue;
@@ -99,6 +103,10 @@ impl World {
         let State::Pending { hold, .. } = &mut self.entries[unit].state else { return };
         let Some(hold) = hold.take() else { return };
         self.pools[hold.spot.pool].release_hold(hold.spot.slot, &rank);
+        let machine = self.machine_of(unit, hold.spot.pool);
+        if let Some(machine) = machine {
+            self.machines.pool.release_hold(machine, &rank);
+        }
         if hold.is_promised {
             for candidate in &self.classes[class].candidates {
                 self.pools[candidate.pool].promised.remove(&rank);
@@ -106,6 +114,9 @@ impl World {
         }
         self.track_due_heads(hold.spot.pool);
         self.touch(hold.spot);
+        if let Some(machine) = machine {
+            self.touch_machine(machine);
+        }
     }
 
     /// Revokes the hold of a unit and returns it to the queue.
@@ -129,6 +140,11 @@ impl World {
             *slot = Some(hold);
         }
         self.pools[pool].add_hold(hold.spot.slot, node::Hold { rank, unit, demand });
+        if let Some(machine) = self.machine_of(unit, pool) {
+            let demand = self.machine_demand(class);
+            self.machines.pool.add_hold(machine, node::Hold { rank, unit, demand });
+            self.recheck_machine_promises(machine);
+        }
         if hold.is_promised {
             for candidate in &self.classes[class].candidates {
                 self.pools[candidate.pool].promised.insert(rank, unit);

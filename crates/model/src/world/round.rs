@@ -9,6 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 use super::decision::{
     Backfill, BackfillReason, Decisions, PendingReason, Preemption, Reservation, Start,
 };
+use super::machine::{MACHINES, MachineServable};
 use super::pool::Snapshot;
 use super::preempt::Victims;
 use super::queue::Probe;
@@ -46,7 +47,7 @@ struct Touched {
 
 impl WorkItems {
     /// Examines the node from the start of the queue.
-    fn touch(&mut self, spot: Spot) {
+    pub(super) fn touch(&mut self, spot: Spot) {
         self.remove(spot);
         self.touched.insert(spot, Touched::default());
         self.unexamined.push(spot);
@@ -69,7 +70,10 @@ impl World {
         self.refresh_pools();
         let mut out = Decisions::default();
         while out.steps < steps.max(1) {
-            if self.step(now, &mut out) || self.queue_due_reservation(now, &mut out) {
+            if self.step(now, &mut out)
+                || self.recheck_shares()
+                || self.queue_due_reservation(now, &mut out)
+            {
                 continue;
             }
             if !self.grant_reservations(steps.max(1), &mut out) && self.work.unexamined.is_empty() {
@@ -121,7 +125,7 @@ impl World {
     }
 
     /// Makes a class due again if no node of the pool can hold a reservation for it any more.
-    fn recheck_reservation(&mut self, class: usize, pool: usize) {
+    pub(super) fn recheck_reservation(&mut self, class: usize, pool: usize) {
         let Some(rank) = self.classes[class].published else { return };
         if self.pools[pool].due_heads.contains_key(&rank)
             && self.reservation_pool(class) != Some(pool)
@@ -168,8 +172,14 @@ impl World {
         if touched.next.is_some() {
             return;
         }
-        let probe = Servable { world: self, spot };
-        match self.pools[spot.pool].queue.next(touched.after.as_ref(), &probe) {
+        let next = if spot.pool == MACHINES {
+            let probe = MachineServable { world: self, machine: spot.slot };
+            self.machines.entries[spot.slot].queue.next(touched.after.as_ref(), &probe)
+        } else {
+            let probe = Servable { world: self, spot };
+            self.pools[spot.pool].queue.next(touched.after.as_ref(), &probe)
+        };
+        match next {
             None => drop(self.work.touched.remove(&spot)),
             Some((rank, class)) => {
                 self.work.items.insert((rank, Item::Node(spot, class)));
@@ -198,9 +208,15 @@ impl World {
         let pool = &self.pools[spot.pool];
         let Some(demand) = self.classes[class].demand(spot.pool) else { return };
         let is_spread_ok = self.is_spread_ok(class, spot);
-        if is_spread_ok && pool.fits_now(spot.slot, demand, &rank) {
+        let (now_fits, fits) = (
+            pool.fits_now(spot.slot, demand, &rank)
+                && self.fits_machine(class, spot.pool, &rank, false),
+            pool.fits_future(spot.slot, demand, &rank)
+                && self.fits_machine(class, spot.pool, &rank, true),
+        );
+        if is_spread_ok && now_fits {
             self.start(unit, spot, now, out);
-        } else if !is_spread_ok || !pool.fits_future(spot.slot, demand, &rank) {
+        } else if !is_spread_ok || !fits {
             self.revoke_hold(unit);
         }
     }
@@ -209,6 +225,7 @@ impl World {
     fn try_head(&mut self, class: usize, now: Time, out: &mut Decisions) {
         let Some((rank, unit)) = self.classes[class].head() else { return };
         self.set_over_budget(class, false);
+        self.set_share_blocked(class, false);
         if let Some(spot) = self.start_node(class, unit, &rank) {
             return self.start(unit, spot, now, out);
         }
@@ -219,6 +236,8 @@ impl World {
             Ok(victims) => self.preempt(unit, &victims, out),
             Err(wait) => {
                 self.set_over_budget(class, wait == PendingReason::Budget);
+                self.set_share_blocked(class, wait == PendingReason::FairShare);
+                self.join_machine_queues(class, &rank);
                 self.set_reason(unit, wait, out);
             }
         }
@@ -256,10 +275,12 @@ impl World {
 
     fn preempt(&mut self, unit: usize, victims: &Victims, out: &mut Decisions) {
         let by = self.entries[unit].id;
-        let place = self.place(victims.spot);
         for &victim in &victims.units {
-            let id = self.entries[victim].id;
-            out.preemptions.push(Preemption { victim: id, by, place: place.clone() });
+            // It may be on another node, or in another cluster on the same machine.
+            if let State::Placed { place, .. } = &self.entries[victim].state {
+                let (victim, place) = (self.entries[victim].id, place.clone());
+                out.preemptions.push(Preemption { victim, by, place });
+            }
             self.stop(victim, Some(by));
         }
         let organization = self.classes[self.entries[unit].class].key.organization;
@@ -326,6 +347,7 @@ impl Probe for Servable<'_> {
         let slot = self.spot.slot;
         let fits = if self.world.may_preempt(class) {
             pool.fits_preempting(slot, demand, head)
+                && self.world.is_preemption_fair(class, self.spot, head)
         } else {
             pool.fits_future(slot, demand, head)
         };

@@ -2,9 +2,11 @@
 
 mod examples;
 mod history;
+mod machines;
 mod oracle;
 mod queries;
 mod reservations;
+mod shares;
 mod starvation;
 
 use std::collections::BTreeMap;
@@ -40,6 +42,7 @@ fn unit(n: u32, cpu: i64, priority: i64) -> Unit {
         target: Target::Any,
         selector: BTreeMap::new(),
         is_spread: false,
+        is_container: false,
         run_for: None,
         ends_at: None,
     }
@@ -81,6 +84,7 @@ fn units_of(world: &World) -> Vec<(Unit, State)> {
             target: key.target,
             selector: key.selector.clone(),
             is_spread: key.spread_owner.is_some(),
+            is_container: key.is_container,
             run_for: entry.run_for,
             ends_at: entry.ends_at,
         };

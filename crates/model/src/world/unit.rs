@@ -54,6 +54,8 @@ pub struct Unit {
     pub selector: BTreeMap<String, String>,
     /// Anti-affinity: must replicas of its owner be on different nodes?
     pub is_spread: bool,
+    /// Does it run a container? If so, it takes from the capacity of its cluster's machine, too.
+    pub is_container: bool,
     /// Run time after its start, if limited.
     pub run_for: Option<Duration>,
     /// Latest end, if known.

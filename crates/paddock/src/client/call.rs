@@ -58,6 +58,11 @@ impl Call {
         Self::new(Method::PATCH, path, Some(body))
     }
 
+    /// Creates or replaces a resource; idempotent.
+    pub(crate) fn put(path: &[&str], body: Value) -> Self {
+        Self::new(Method::PUT, path, Some(body))
+    }
+
     /// Sends a POST that must not be retried.
     pub(crate) fn post(path: &[&str], body: Option<Value>) -> Self {
         Self::new(Method::POST, path, body)

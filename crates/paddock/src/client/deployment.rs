@@ -28,8 +28,7 @@ use spec::Spec;
 pub(crate) enum Command {
     /// Create a deployment; without an image it only reserves resources
     #[command(after_help = "\
-With an image, if none of --cpu, --ram and --resource is given, each replica requests 100m cpu and
-64Mi ram.
+With an image, each replica requests 100m cpu and 64Mi ram unless --cpu or --ram is given.
 
 Example:
   paddock deployment create --name web --image nginx:1 --cpu 500m --ram 256Mi --port 80 --wait

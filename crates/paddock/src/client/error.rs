@@ -141,6 +141,7 @@ impl Refusal {
                 .request_id
                 .as_ref()
                 .map(|id| format!("see the server's log for request id {id}")),
+            _ if self.problem.quota.is_some() => Some(hint::QUOTA.into()),
             _ => self.problem.fields().find_map(hint::for_field),
         }
     }

@@ -3,6 +3,9 @@
 
 use super::error::Error;
 
+/// Hint after a request exceeded a quota.
+pub(crate) const QUOTA: &str = r#"run "paddock quota" to see your quota and usage"#;
+
 /// Adds what to do if the server lets nobody create an organization.
 pub(crate) fn for_sign_up(error: Error) -> Error {
     match error.status() {

@@ -17,7 +17,7 @@ const HELP: &str = "\
 Without --list, --reopen, --revoke or --check, creates an invite. Its code is shown only once.
 
 Example:
-  paddock org invite --expires-in 7d
+  paddock org invite --expires-in 7d --role viewer
   paddock org invite --list
   paddock org invite --reopen ID --expires-in 1d";
 
@@ -28,6 +28,9 @@ pub(crate) struct Args {
     /// Lifetime of the invite, such as 12h or 7d [default: 7d]
     #[arg(long, value_name = "DURATION", value_parser = parse::seconds, conflicts_with_all = ["list", "revoke", "check"])]
     expires_in: Option<u64>,
+    /// Role of users who join with the invite: viewer, member or owner [default: member]
+    #[arg(long, value_name = "ROLE", conflicts_with_all = ["list", "reopen", "revoke", "check"])]
+    role: Option<String>,
     #[command(flatten)]
     verb: Verb,
     /// Skip the confirmation prompt
@@ -64,12 +67,18 @@ pub(crate) async fn run(args: Args, api: &Api, printer: &mut Printer) -> Result<
         Verb { reopen: Some(id), .. } => reopen(api, printer, &id, expires_in).await,
         Verb { revoke: Some(id), .. } => revoke(api, printer, &id, args.yes).await,
         Verb { check: Some(code), .. } => check(api, printer, &code).await,
-        _ => create(api, printer, expires_in).await,
+        _ => create(api, printer, expires_in, args.role).await,
     }
 }
 
-async fn create(api: &Api, printer: &mut Printer, expires_in: Option<i64>) -> Result<(), Error> {
-    let response = api.send(&Call::post(&["invites"], Some(expiry(expires_in)))).await?;
+async fn create(
+    api: &Api,
+    printer: &mut Printer,
+    expires_in: Option<i64>,
+    role: Option<String>,
+) -> Result<(), Error> {
+    let body = json!(NewInvite { expires_in, role });
+    let response = api.send(&Call::post(&["invites"], Some(body))).await?;
     printer.response(&response, || created(api, &response))
 }
 
@@ -102,7 +111,7 @@ async fn check(api: &Api, printer: &mut Printer, code: &str) -> Result<(), Error
 }
 
 fn expiry(expires_in: Option<i64>) -> Value {
-    json!(NewInvite { expires_in })
+    json!(NewInvite { expires_in, role: None })
 }
 
 fn created(api: &Api, response: &ApiResponse) -> Result<String, Error> {
@@ -110,6 +119,7 @@ fn created(api: &Api, response: &ApiResponse) -> Result<String, Error> {
     Ok(table::fields(&[
         ("CODE", format::optional(invite.code.as_ref())),
         ("ID", invite.id.to_string()),
+        ("ROLE", invite.role),
         ("EXPIRES", format::timestamp(invite.expires_at)),
     ]))
 }
@@ -131,6 +141,7 @@ fn invite_table(invites: &[Invite]) -> String {
             ("STATE", |invite| {
                 state(invite.active, invite.expired, invite.used_by.as_ref()).into()
             }),
+            ("ROLE", |invite| invite.role.clone()),
             ("USED", |invite| invite.times_used.to_string()),
             ("USED BY", |invite| format::optional(invite.used_by.as_ref())),
             ("EXPIRES", |invite| format::timestamp(invite.expires_at)),
@@ -158,14 +169,14 @@ mod tests {
             json!({"id": sample::id("1"), "active": true}),
             json!({"id": sample::id("2"), "expired": true, "used_by": "bob", "times_used": 2}),
             json!({"id": sample::id("3"), "expired": true}),
-            json!({"id": sample::id("4")}),
+            json!({"id": sample::id("4"), "role": "viewer"}),
         ];
         let want = "\
-ID                    STATE    USED  USED BY  EXPIRES
-10000000000000000000  active   0     -        2026-01-09T03:04:05Z
-20000000000000000000  used     2     bob      2026-01-09T03:04:05Z
-30000000000000000000  expired  0     -        2026-01-09T03:04:05Z
-40000000000000000000  revoked  0     -        2026-01-09T03:04:05Z
+ID                    STATE    ROLE    USED  USED BY  EXPIRES
+10000000000000000000  active   member  0     -        2026-01-09T03:04:05Z
+20000000000000000000  used     member  2     bob      2026-01-09T03:04:05Z
+30000000000000000000  expired  member  0     -        2026-01-09T03:04:05Z
+40000000000000000000  revoked  viewer  0     -        2026-01-09T03:04:05Z
 ";
         assert_eq!(invite_table(&invites.map(sample::invite)), want);
     }

@@ -13,10 +13,19 @@ use super::hint;
 use super::http::Api;
 use super::invite;
 use super::login;
+use super::member;
 use super::page::{self, Limit};
 use super::password;
 use super::print::Printer;
 use super::table::{self, Table};
+
+const ROLE_HELP: &str = "\
+viewer  reads everything of the organization
+member  also creates, changes and deletes
+owner   also manages members, invites and credentials of agents
+
+Example:
+  paddock org set-role bob viewer";
 
 /// `paddock org …`.
 #[derive(clap::Subcommand)]
@@ -37,6 +46,60 @@ pub(crate) enum Command {
     Members {
         #[command(flatten)]
         limit: Limit,
+    },
+    /// Change the role of a member
+    #[command(after_help = ROLE_HELP)]
+    SetRole {
+        /// User name
+        username: String,
+        /// Role: viewer, member or owner
+        role: String,
+    },
+    /// Remove a member; revokes the member's tokens and invites
+    #[command(visible_alias = "rm", after_help = "Example:\n  paddock org remove bob --yes")]
+    Remove {
+        /// User name
+        username: String,
+        /// Skip the confirmation prompt
+        #[arg(long, short)]
+        yes: bool,
+    },
+    /// Reset the password of a member; shows a code with which the member sets a new one
+    #[command(after_help = "\
+The member's sessions and tokens are revoked. The code is shown only once and works for a day.
+
+Example:
+  paddock org reset-password bob")]
+    ResetPassword {
+        /// User name
+        username: String,
+        /// Skip the confirmation prompt
+        #[arg(long, short)]
+        yes: bool,
+    },
+    /// Leave the organization and delete your user
+    #[command(after_help = "Example:\n  paddock org leave --yes")]
+    Leave {
+        /// Skip the confirmation prompt
+        #[arg(long, short)]
+        yes: bool,
+    },
+    /// Delete the organization with all of its users
+    #[command(after_help = "\
+The organization must have no environments, instances, deployments and clusters, unless --force
+deletes them.
+
+Example:
+  paddock org delete acme --force --yes")]
+    Delete {
+        /// Name of your organization
+        name: String,
+        /// Delete everything in the organization first, and wait for it
+        #[arg(long)]
+        force: bool,
+        /// Skip the confirmation prompt
+        #[arg(long, short)]
+        yes: bool,
     },
     /// Create, list, check, reopen or revoke invites
     Invite(invite::Args),
@@ -74,6 +137,17 @@ pub(crate) async fn run(
         Command::Create { name, user } => create(api, session, printer, &name, user).await,
         Command::Show => show(api, printer).await,
         Command::Members { limit } => members(api, printer, limit.limit).await,
+        Command::SetRole { username, role } => {
+            member::set_role(api, printer, &username, &role).await
+        }
+        Command::Remove { username, yes } => member::remove(api, printer, &username, yes).await,
+        Command::ResetPassword { username, yes } => {
+            member::reset_password(api, printer, &username, yes).await
+        }
+        Command::Leave { yes } => member::leave(api, session, printer, yes).await,
+        Command::Delete { name, force, yes } => {
+            member::delete(api, session, printer, &name, (force, yes)).await
+        }
         Command::Invite(args) => invite::run(args, api, printer).await,
         Command::Join { code, user } => join(api, session, printer, &code, user).await,
     }
@@ -152,6 +226,8 @@ fn organization_fields(organization: Organization) -> String {
         ("ID", organization.id.to_string()),
         ("NAME", organization.name),
         ("DEPLOYMENTS", organization.deployments.to_string()),
+        ("MAX PRIORITY", organization.max_priority.map_or("default".into(), |max| max.to_string())),
+        ("WEIGHT", organization.weight.to_string()),
         ("MEMBERS", format::join(members)),
         ("CREATED", format::timestamp(organization.created_at)),
     ])

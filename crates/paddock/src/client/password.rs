@@ -24,13 +24,19 @@ impl Source {
 
     /// Reads a password for a new user; a prompt asks twice, because the input is hidden.
     pub(crate) fn read_new(self) -> Result<String, Error> {
-        self.read_or(|| {
-            let first = prompt::secret("New password")?;
-            if prompt::secret("Repeat password")? == first {
-                return Ok(first);
-            }
-            Err(Error::failed("passwords do not match"))
-        })
+        self.read_or(prompt_new)
+    }
+
+    /// Reads the current and the new password of a user: the first two lines of stdin, or prompts.
+    pub(crate) fn read_change(self) -> Result<(String, String), Error> {
+        if self.password_stdin {
+            return first_lines(io::stdin().lock());
+        }
+        if prompt::is_interactive() {
+            let current = prompt::secret("Current password")?;
+            return Ok((current, prompt_new()?));
+        }
+        Err(Error::Usage("no passwords: use --password-stdin".into()))
     }
 
     fn read_or(self, prompt: impl FnOnce() -> Result<String, Error>) -> Result<String, Error> {
@@ -45,6 +51,23 @@ impl Source {
         }
         Err(Error::Usage("no password: use --password-stdin or set PADDOCK_PASSWORD".into()))
     }
+}
+
+fn prompt_new() -> Result<String, Error> {
+    let first = prompt::secret("New password")?;
+    if prompt::secret("Repeat password")? == first {
+        return Ok(first);
+    }
+    Err(Error::failed("passwords do not match"))
+}
+
+fn first_lines(mut input: impl io::BufRead) -> Result<(String, String), Error> {
+    let current = first_line(&mut input)?;
+    let new = first_line(&mut input).map_err(|_| {
+        let rule = "--password-stdin: needs the current password and the new one, on two lines";
+        Error::Usage(rule.into())
+    })?;
+    Ok((current, new))
 }
 
 fn first_line(input: impl io::BufRead) -> Result<String, Error> {
@@ -73,5 +96,13 @@ mod tests {
         ] {
             assert_eq!(first_line(input.as_bytes()).ok().as_deref(), want, "{input:?}");
         }
+    }
+
+    #[test]
+    fn change_reads_two_lines() {
+        let read = |input: &str| first_lines(input.as_bytes()).ok();
+        assert_eq!(read("old\nnew\n"), Some(("old".into(), "new".into())));
+        assert_eq!(read("old\n"), None);
+        assert_eq!(read(""), None);
     }
 }

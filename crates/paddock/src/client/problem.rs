@@ -12,6 +12,9 @@ pub(crate) struct Problem {
     detail: String,
     #[serde(default)]
     errors: Vec<Field>,
+    /// The exceeded quota of the organization.
+    #[serde(default)]
+    pub(crate) quota: Option<wire::quota::QuotaExceeded>,
     /// Used by the APIs of service kinds instead of title and detail.
     #[serde(default)]
     reason: String,

@@ -1,6 +1,7 @@
-//! `paddock quota`: shows quota and usage per service kind.
+//! `paddock quota`: shows quotas and usage, of the organization and per service kind.
 
-use wire::quota::{QuotaUsage, Quotas};
+use model::Quantity;
+use wire::quota::{OrganizationQuota, QuotaUsage, Quotas};
 
 use super::call::Call;
 use super::error::Error;
@@ -12,12 +13,26 @@ use super::table::Table;
 /// Shows quota and usage.
 pub(crate) async fn run(api: &Api, printer: &mut Printer) -> Result<(), Error> {
     let response = api.send(&Call::get(&["quota"])).await?;
-    let allowance: Quotas = api.read(&response)?;
-    printer.response(&response, || Ok(table(&allowance.items)))?;
-    if !allowance.is_limited {
-        printer.note("no quota is granted on this server, so usage is not limited");
+    let quotas: Quotas = api.read(&response)?;
+    let text = || Ok(format!("{}\n{}", organization(&quotas.organization), table(&quotas.items)));
+    printer.response(&response, text)?;
+    if !quotas.is_limited {
+        printer.note("no quota of service kinds is granted on this server");
     }
     Ok(())
+}
+
+/// The quotas of an organization.
+pub(crate) fn organization(items: &[OrganizationQuota]) -> String {
+    let row = |table: Table, item: &OrganizationQuota| {
+        table.row([
+            item.kind.clone(),
+            item.used.to_short_string(),
+            amount(item.limit),
+            if item.is_default { "default" } else { "organization" }.into(),
+        ])
+    };
+    items.iter().fold(Table::new(&["QUOTA", "USED", "LIMIT", "SOURCE"]), row).render()
 }
 
 fn table(items: &[QuotaUsage]) -> String {
@@ -42,6 +57,11 @@ pub(crate) fn limit(limit: Option<i64>) -> String {
     limit.map_or_else(|| "unlimited".into(), |limit| limit.to_string())
 }
 
+/// Maximum amount.
+fn amount(limit: Option<Quantity>) -> String {
+    limit.map_or_else(|| "unlimited".into(), Quantity::to_short_string)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,5 +82,22 @@ rhino  grown  standard       1     3          organization  2030-01-01T00:00:00Z
 rhino  baby   standard       0     unlimited  trial         -
 ";
         assert_eq!(table(&items), want);
+    }
+
+    #[test]
+    fn quotas_of_the_organization_say_where_they_are_set() {
+        let items: Vec<OrganizationQuota> = serde_json::from_str(
+            r#"[{"kind":"deployments","used":3,"limit":1000,"is_default":true},
+                {"kind":"cpu","used":1.5,"limit":8,"is_default":false},
+                {"kind":"ram","used":2147483648,"limit":null,"is_default":true}]"#,
+        )
+        .unwrap();
+        let want = "\
+QUOTA        USED  LIMIT      SOURCE
+deployments  3     1000       default
+cpu          1.5   8          organization
+ram          2Gi   unlimited  default
+";
+        assert_eq!(organization(&items), want);
     }
 }

@@ -28,6 +28,17 @@ pub(crate) fn cluster(fields: Value) -> wire::cluster::Cluster {
     with(response, fields)
 }
 
+/// A token.
+pub(crate) fn token(fields: Value) -> wire::token::Token {
+    let response = json!({
+        "id": id("t"), "kind": "personal", "name": "laptop",
+        "scope": {"read_only": false, "kinds": []}, "user_id": id("u"), "service_account": null,
+        "created_by": "", "created_at": "2026-01-02T03:04:05Z",
+        "expires_at": "2026-01-09T03:04:05Z", "last_used_at": null, "is_current": false,
+    });
+    with(response, fields)
+}
+
 /// A deployment.
 pub(crate) fn deployment(fields: Value) -> wire::deployment::Deployment {
     let response = json!({
@@ -57,7 +68,7 @@ pub(crate) fn explanation(fields: Value) -> wire::explain::ReplicaExplanation {
 /// An invite.
 pub(crate) fn invite(fields: Value) -> wire::invite::Invite {
     let response = json!({
-        "id": id("i"), "organization_id": id("o"), "active": false, "expired": false,
+        "id": id("i"), "organization_id": id("o"), "role": "member", "active": false, "expired": false,
         "times_used": 0, "created_by": id("u"), "created_at": "2026-01-02T03:04:05Z",
         "expires_at": "2026-01-09T03:04:05Z",
     });

@@ -6,12 +6,14 @@ use adapters::confined::{Confined, Place};
 use adapters::consul::{self, Consul};
 use adapters::guard::Guarded;
 use adapters::http_calls::HttpCalls;
+use adapters::own::Own;
 use adapters::probe::HttpProbe;
 use adapters::terraform::{self, Runner, TerraformExecutor};
 use adapters::vault::{self, VaultSecrets};
 use adapters::web;
 use anyhow::Context;
 use base::{Entropy as _, OsEntropy, task};
+use engine::endpoints::LocalEndpoints;
 use model::template::Executor;
 use port::{Monitored, Probe};
 use store::Db;
@@ -46,8 +48,11 @@ pub(super) fn build(
     db: &Db,
     watched: &mut Vec<Arc<dyn Monitored>>,
 ) -> anyhow::Result<Built> {
-    let reach = web::Options { allow_private: settings.external.allow_private };
-    let (calls, probe) = (Arc::new(HttpCalls::new(reach)?), Arc::new(HttpProbe::new(reach)?));
+    let web = web::Options {
+        endpoints: Arc::new(LocalEndpoints::new(db.clone())),
+        ..web::Options::new(settings.external.addresses.clone())
+    };
+    let (calls, probe) = (Arc::new(HttpCalls::new(web.clone())?), Arc::new(HttpProbe::new(web)?));
     let mut external: Vec<Set> = Vec::new();
     external.extend(terraform(settings));
     external.extend(consul(settings, watched)?);
@@ -71,10 +76,19 @@ fn consul(
     let Some(set) = &settings.external.consul else { return Ok(None) };
     let (token, datacenter) = (set.token.clone(), set.datacenter.clone());
     let options = consul::Options { token, datacenter, ..consul::Options::new(&set.addr) };
+    let own = options.clone();
     let consul = Consul::new(options).context("--consul-addr")?;
     let consul = Guarded::new(consul, guard("Consul", watched));
     let place = Place { path: "prefix", within: "datacenter", setting: "--consul-prefix" };
     let consul = Confined::new(consul, place, set.prefix.clone());
+    let consul = Own::new(
+        consul,
+        Box::new(move |token| {
+            let consul =
+                Consul::new(consul::Options { token: Some(token.clone()), ..own.clone() })?;
+            Ok(Arc::new(Guarded::new(consul, guard("Consul", &mut Vec::new()))))
+        }),
+    );
     Ok(Some((Executor::ConsulKv, Arc::new(consul))))
 }
 
@@ -88,12 +102,23 @@ fn vault(
     let (db, namespace) = (db.clone(), set.namespace.clone());
     let options = vault::Options::new(&set.addr, set.sign_in.clone());
     let options = vault::Options { namespace, ..options };
-    let secrets = VaultSecrets::new(options, fill, Arc::new(move || db.now()));
+    let now: vault::Now = Arc::new(move || db.now());
+    let own = (options.clone(), fill.clone(), now.clone());
+    let secrets = VaultSecrets::new(options, fill, now);
     let secrets = secrets.context("--vault-addr")?;
     // Never stopped explicitly: the token expires when the process ends.
     task::spawn("Vault token renewal", secrets.renewal().run());
     let secrets = Guarded::new(secrets, guard("Vault's secrets", watched));
     let place = Place { path: "path", within: "mount", setting: "--vault-prefix" };
     let secrets = Confined::new(secrets, place, set.prefix.clone());
+    let secrets = Own::new(
+        secrets,
+        Box::new(move |token| {
+            let (options, fill, now) = own.clone();
+            let auth = vault::Auth::Token(token.clone());
+            let secrets = VaultSecrets::new(vault::Options { auth, ..options }, fill, now)?;
+            Ok(Arc::new(Guarded::new(secrets, guard("Vault's secrets", &mut Vec::new()))))
+        }),
+    );
     Ok(Some((Executor::VaultSecret, Arc::new(secrets))))
 }

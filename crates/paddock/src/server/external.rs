@@ -11,6 +11,7 @@ use anyhow::Context;
 use base::{OsEntropy, entropy};
 use engine::instance::ExternalSystems;
 use model::Secret;
+use model::address::Policy;
 use port::{Dns, Encryption, Monitored, Sso};
 use store::Db;
 
@@ -28,7 +29,8 @@ pub(super) fn build(
 ) -> anyhow::Result<ExternalSystems> {
     let set = &settings.external;
     let dns = set.dns.as_ref().map(|set| dns(set, db, watched)).transpose()?;
-    let sso = set.sso.as_ref().map(|set| sso(set, watched)).transpose()?;
+    let addresses = &set.addresses;
+    let sso = set.sso.as_ref().map(|set| sso(set, addresses, watched)).transpose()?;
     let (domain, rotate_every) = (set.domain.clone(), set.sso_rotate_every);
     Ok(ExternalSystems { dns, sso, seal, domain, rotate_every })
 }
@@ -81,12 +83,17 @@ fn dns(
     })
 }
 
-fn sso(set: &external::Sso, watched: &mut Vec<Arc<dyn Monitored>>) -> anyhow::Result<Arc<dyn Sso>> {
+fn sso(
+    set: &external::Sso,
+    addresses: &Policy,
+    watched: &mut Vec<Arc<dyn Monitored>>,
+) -> anyhow::Result<Arc<dyn Sso>> {
     Ok(match set {
         external::Sso::Registration { issuer, token } => {
             let token = token.clone().unwrap_or_else(|| Secret::new(""));
             let provider = registration::Provider::Issuer(issuer.clone());
             let options = registration::Options::new(provider, token);
+            let options = registration::Options { addresses: addresses.clone(), ..options };
             let sso = registration::Registration::new(options).context("--sso-issuer")?;
             // No retries: if a response is lost, a retry would leave an orphaned client.
             let once = guard::Options {

@@ -19,10 +19,10 @@ use store::Db;
 use crate::settings::external;
 
 /// Builds the verifier of OIDC tokens, if an issuer is configured.
-pub(super) fn oidc(set: Option<&external::Oidc>, db: &Db) -> anyhow::Result<Oidc> {
-    let Some(set) = set else { return Ok(Oidc::default()) };
-    let audience = Some(set.audience.clone());
-    let options = oidc::Options { audience, ..oidc::Options::new(&set.issuer) };
+pub(super) fn oidc(settings: &external::Settings, db: &Db) -> anyhow::Result<Oidc> {
+    let Some(set) = &settings.oidc else { return Ok(Oidc::default()) };
+    let (audience, addresses) = (Some(set.audience.clone()), settings.addresses.clone());
+    let options = oidc::Options { audience, addresses, ..oidc::Options::new(&set.issuer) };
     let verifier = Verifier::new(options).context("--oidc-issuer")?;
     Ok(Oidc(Some(Arc::new(TokenVerifier { verifier, db: db.clone() }))))
 }

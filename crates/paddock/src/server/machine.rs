@@ -19,6 +19,15 @@ pub(crate) fn capacity(data_dir: &Path) -> Resources {
     capacity
 }
 
+/// The capacity multiplied by a factor in thousandths.
+pub(crate) fn overcommitted(capacity: &Resources, permille: i64) -> Resources {
+    let times = |amount: Quantity| {
+        let product = i128::from(amount.milli()) * i128::from(permille) / 1000;
+        Quantity::from_milli(i64::try_from(product).unwrap_or(Quantity::MAX.milli()))
+    };
+    capacity.iter().map(|(kind, amount)| (kind.to_owned(), times(amount))).collect()
+}
+
 fn total_memory(meminfo: &str) -> Option<i64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     let kib: i64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
@@ -34,6 +43,13 @@ mod tests {
         let text = "MemTotal:       24689764 kB\nMemFree:        100 kB\n";
         assert_eq!(total_memory(text), Some(24_689_764 * 1024));
         assert_eq!(total_memory("nothing of the kind"), None);
+    }
+
+    #[test]
+    fn overcommitted_capacity_is_a_multiple() {
+        let two = Resources::from([("cpu", 2)]);
+        assert_eq!(overcommitted(&two, 1500), Resources::from([("cpu", 3)]));
+        assert_eq!(overcommitted(&two, 1000), two);
     }
 
     #[test]

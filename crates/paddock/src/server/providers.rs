@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use adapters::kubernetes::Kubernetes;
 use adapters::terraform;
-use base::{OsEntropy, entropy};
+use base::{OsEntropy, Resolver, entropy};
 use engine::cluster::Providers;
 use model::cluster::Provider;
 use port::Encryption;
@@ -19,8 +19,10 @@ pub(super) fn build(
     holder: String,
 ) -> Option<Providers> {
     let agents = settings.external.agents.as_ref()?;
+    let resolver = Resolver::new(settings.external.addresses.clone());
+    let noise = || entropy::random_u64(&OsEntropy);
     let kubernetes: Arc<dyn port::Operation> =
-        Arc::new(Kubernetes::new(Kubernetes::options(), || entropy::random_u64(&OsEntropy)));
+        Arc::new(Kubernetes::new(Kubernetes::options(), noise, resolver));
     let mut all = vec![(Provider::Kubernetes, kubernetes.clone())];
     let set = &settings.external.terraform;
     if let Some(modules) = &set.modules {

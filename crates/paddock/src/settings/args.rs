@@ -55,6 +55,9 @@ settings! {
     egress: "PADDOCK_EGRESS", "BOOL";
     /// Private networks that containers of the embedded runtime may reach
     egress_allow: "PADDOCK_EGRESS_ALLOW", "CIDR,…";
+    /// User namespaces of containers of the embedded runtime: `auto` or `off` (root of a container is
+    /// root of this machine) [default: auto]
+    userns: "PADDOCK_USERNS", "MODE";
     /// Password of the user `admin`; prefer the environment variable [default: generated at first
     /// start]
     admin_password: "PADDOCK_ADMIN_PASSWORD", "TEXT";
@@ -63,10 +66,19 @@ settings! {
     accept_lost_keys: "PADDOCK_ACCEPT_LOST_KEYS", "BOOL";
     /// Offer this machine as a cluster [default: true]
     local_agent: "PADDOCK_LOCAL_AGENT", "BOOL";
-    /// Maximum deployments per organization [default: 1000]
+    /// How much of this machine's capacity containers may request in total: 1.5 is half as much
+    /// again as it has [default: 1.0]
+    machine_overcommit: "PADDOCK_MACHINE_OVERCOMMIT", "FACTOR";
+    /// Maximum deployments per organization; the default quota of deployments [default: 1000]
     max_deployments_per_organization: "PADDOCK_MAX_DEPLOYMENTS_PER_ORGANIZATION", "N";
+    /// Quotas of organizations that have none of their own, such as `cpu=8,ram=16Gi,clusters=10`;
+    /// `none` disables one [default: no quotas of resource types, high ones of objects]
+    default_quota: "PADDOCK_DEFAULT_QUOTA", "KIND=LIMIT,…";
     /// Maximum deployments per cluster [default: 10000]
     max_deployments_per_cluster: "PADDOCK_MAX_DEPLOYMENTS_PER_CLUSTER", "N";
+    /// Maximum priority of deployments, unless the administrator sets another for an organization
+    /// [default: 100]
+    max_priority: "PADDOCK_MAX_PRIORITY", "N";
     /// Maximum replicas an organization may preempt per hour [default: 1000]
     preemptions_per_hour: "PADDOCK_PREEMPTIONS_PER_HOUR", "N";
     /// Seconds without a heartbeat after which a cluster is unreachable [default: 30]
@@ -76,8 +88,10 @@ settings! {
     agent_grace_secs: "PADDOCK_AGENT_GRACE_SECS", "SECONDS";
     /// Minimum password length [default: 1]
     password_min_length: "PADDOCK_PASSWORD_MIN_LENGTH", "N";
-    /// Token lifetime in seconds [default: 86400]
+    /// Lifetime of a login in seconds [default: 86400]
     token_life_secs: "PADDOCK_TOKEN_LIFE_SECS", "SECONDS";
+    /// Maximum lifetime of tokens created by `paddock token create`, in seconds [default: 31536000]
+    token_max_life_secs: "PADDOCK_TOKEN_MAX_LIFE_SECS", "SECONDS";
     /// Request timeout in seconds [default: 30]
     request_timeout_secs: "PADDOCK_REQUEST_TIMEOUT_SECS", "SECONDS";
     /// Who may create organizations and join them: `open` (everyone), `invite` (users with an
@@ -218,9 +232,11 @@ settings! {
     terraform_work: "PADDOCK_TERRAFORM_WORK", "DIR";
     /// Environment variables passed to Terraform, comma-separated
     terraform_pass: "PADDOCK_TERRAFORM_PASS", "NAMES";
-    /// Whether templates may call addresses of private networks: `allow`, or `refuse` if template
-    /// authors are not trusted with the network [default: allow]
+    /// Whether the server connects to loopback and private addresses that users name (calls and
+    /// health checks of templates, kubeconfigs, registries): `refuse` or `allow` [default: refuse]
     private_addresses: "PADDOCK_PRIVATE_ADDRESSES", "POLICY";
+    /// Addresses and networks to which the server connects nevertheless
+    allow_address: "PADDOCK_ALLOW_ADDRESS", "CIDR,…";
     /// Interval of drift detection in environments, in seconds [default: 600]
     observe_secs: "PADDOCK_OBSERVE_SECS", "SECONDS";
 }

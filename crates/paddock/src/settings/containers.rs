@@ -29,6 +29,17 @@ pub(crate) struct ContainerArgs {
     /// Private networks that containers of the embedded runtime may reach
     #[arg(long, env = "PADDOCK_EGRESS_ALLOW", value_name = "CIDR,…")]
     egress_allow: Option<String>,
+    /// User namespaces of containers of the embedded runtime: `auto` or `off` (root of a container is
+    /// root of this machine) [default: auto]
+    #[arg(long, env = "PADDOCK_USERNS", value_name = "MODE")]
+    userns: Option<String>,
+    /// Whether images are pulled from registries at loopback and private addresses: `refuse` or
+    /// `allow` [default: refuse]
+    #[arg(long, env = "PADDOCK_PRIVATE_ADDRESSES", value_name = "POLICY")]
+    private_addresses: Option<String>,
+    /// Addresses and networks of registries from which images are pulled nevertheless
+    #[arg(long, env = "PADDOCK_ALLOW_ADDRESS", value_name = "CIDR,…")]
+    allow_address: Option<String>,
 }
 
 impl From<ContainerArgs> for Args {
@@ -41,6 +52,9 @@ impl From<ContainerArgs> for Args {
             max_image_size: args.max_image_size,
             egress: args.egress,
             egress_allow: args.egress_allow,
+            userns: args.userns,
+            private_addresses: args.private_addresses,
+            allow_address: args.allow_address,
             ..Self::default()
         }
     }

@@ -10,6 +10,7 @@ use adapters::vault::Auth;
 use anyhow::{Context, bail};
 use api::{Adopters, Publishers};
 use model::Secret;
+use model::address::Policy;
 
 use super::Args;
 
@@ -25,8 +26,8 @@ pub(crate) struct Settings {
     pub(crate) vault: Option<Vault>,
     /// Who may adopt objects of external systems.
     pub(crate) adopt: Adopters,
-    /// Whether templates may call addresses of private networks.
-    pub(crate) allow_private: bool,
+    /// Addresses to which the server connects on behalf of users.
+    pub(crate) addresses: Policy,
     pub(crate) observe_every: Duration,
     pub(crate) oidc: Option<Oidc>,
     pub(crate) metrics_url: Option<String>,
@@ -123,7 +124,7 @@ impl Args {
             consul: self.consul()?,
             vault: self.vault()?,
             adopt: self.adopters()?,
-            allow_private: self.allow_private()?,
+            addresses: self.addresses()?,
             observe_every: self.observe_every()?,
             oidc: self.oidc()?,
             metrics_url: metrics_url.transpose()?,
@@ -299,14 +300,6 @@ impl Args {
         }
     }
 
-    fn allow_private(&self) -> anyhow::Result<bool> {
-        match self.private_addresses.as_deref() {
-            None | Some("allow") => Ok(true),
-            Some("refuse") => Ok(false),
-            Some(other) => bail!("--private-addresses: must be allow or refuse, not {other:?}"),
-        }
-    }
-
     fn observe_every(&self) -> anyhow::Result<Duration> {
         let secs = self.observe_secs.as_deref();
         super::number("--observe-secs", secs, 600, 1..=7 * 24 * 60 * 60).map(Duration::from_secs)
@@ -419,11 +412,21 @@ mod tests {
     }
 
     #[test]
-    fn private_addresses_are_allowed_by_default() {
-        for (text, allowed) in [(None, true), (Some("allow"), true), (Some("refuse"), false)] {
-            let private_addresses = text.map(str::to_owned);
-            let settings = Args { private_addresses, ..Args::default() }.external().unwrap();
-            assert_eq!(settings.allow_private, allowed, "{text:?}");
+    fn private_addresses_are_refused_by_default() {
+        for (policy, networks, permitted) in [
+            (None, None, [false, false, false]),
+            (Some("refuse"), None, [false, false, false]),
+            (Some("allow"), None, [true, true, false]),
+            (None, Some("10.0.0.0/8, 192.168.0.7"), [true, false, false]),
+            (None, Some("169.254.169.254"), [false, false, true]),
+        ] {
+            let [private_addresses, allow_address] =
+                [policy, networks].map(|text| text.map(str::to_owned));
+            let args = Args { private_addresses, allow_address, ..Args::default() };
+            let addresses = args.external().unwrap().addresses;
+            let found = ["10.1.2.3", "127.0.0.1", "169.254.169.254"]
+                .map(|ip| addresses.check(ip.parse().unwrap()).is_ok());
+            assert_eq!(found, permitted, "{policy:?} {networks:?}");
         }
     }
 

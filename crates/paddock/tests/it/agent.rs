@@ -74,7 +74,7 @@ impl Drop for Agent {
 fn command(dir: &TempDir, server: &str) -> Command {
     let mut command = bare(BINARY);
     command.args(["agent", "--server", server, "--runtime", "simulated"]);
-    command.args(["--capacity", "cpu=4"]).current_dir(dir.path());
+    command.args(["--capacity", "cpu=4,ram=1Gi"]).current_dir(dir.path());
     command
 }
 

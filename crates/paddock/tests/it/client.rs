@@ -17,7 +17,7 @@ fn org_create_logs_in_until_logout() {
         .prints(&["ID ", "NAME", "acme", "ann"])
         .notes(&["logged in to http://", " as ann\n"]);
     ann.run("whoami").succeeds().prints(&["USERNAME      ann\n", &server.address, "owner"]);
-    ann.run("org show").succeeds().prints(&["NAME         acme\n", "MEMBERS      ann\n"]);
+    ann.run("org show").succeeds().prints(&["NAME          acme\n", "MEMBERS       ann\n"]);
     assert_eq!(ann.json("whoami")["username"], "ann");
     let mode = fs::metadata(ann.config_file()).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);

@@ -20,7 +20,7 @@ fn granted_quota_limits_instances() {
         .succeeds()
         .prints(&["KIND      TYPE       BILLING MODEL  USED  LIMIT      HOLDER        EXPIRES\n"])
         .prints(&["kafka     standard   standard       0     unlimited  organization  -\n"])
-        .notes(&["usage is not limited"]);
+        .notes(&["no quota of service kinds is granted"]);
 
     admin
         .run("admin quota grant --org acme --kind kafka --type standard --limit 2 --expires-at 30d")

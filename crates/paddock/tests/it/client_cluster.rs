@@ -6,6 +6,7 @@ use super::process::{Server, Setup};
 
 fn with_kubernetes() -> Server {
     let setup = Setup::new().arg("--public-url", "http://paddock.example");
+    let setup = setup.arg("--allow-address", "127.0.0.0/8");
     setup.arg("--agent-image", "registry.example/paddock:1").start()
 }
 

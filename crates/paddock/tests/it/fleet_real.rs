@@ -31,7 +31,10 @@ impl RealFleet {
     async fn open(setup: Setup, page: &str) -> Self {
         let registry = Registry::start();
         let image = registry.push("web");
-        let setup = setup.arg("--runtime", "embedded").arg("--egress", "false");
+        let setup = setup
+            .arg("--runtime", "embedded")
+            .arg("--egress", "false")
+            .arg("--allow-address", "127.0.0.0/8");
         let catalog = setup.file("catalog");
         fs::create_dir(&catalog).unwrap();
         fs::write(catalog.join("dinosaur.yaml"), dinosaur(&image, page)).unwrap();

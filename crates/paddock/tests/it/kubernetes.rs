@@ -74,6 +74,7 @@ struct World<F> {
 impl<F: Backend> World<F> {
     async fn new(backend: F, namespace: &str) -> Self {
         let server = Setup::new()
+            .arg("--allow-address", "127.0.0.0/8")
             .arg("--local-agent", "false")
             .arg("--public-url", "http://paddock.example")
             .arg("--agent-image", "paddock-not-there:0")

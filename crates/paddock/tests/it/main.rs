@@ -4,6 +4,7 @@
 
 mod agent;
 mod client;
+mod client_account;
 mod client_admin;
 mod client_cluster;
 mod client_deploy;
@@ -41,5 +42,6 @@ mod server_stop;
 mod snapshot;
 mod storm;
 mod terraform;
+mod threat_model;
 mod transcript;
 mod web_shop;

@@ -16,6 +16,7 @@ async fn with_secret(engine: Engine) -> (Server, String) {
     let ann = server.http_owner("ann").await;
     let body = json!({ "resources": { "cpu": "1m" }, "env": { "KEY": WORD } });
     let id = ann.post("/api/v1/deployments", body).await.text("id");
+    ann.put("/api/v1/credentials/vault/token", json!({"secret": WORD})).await.expect(200);
     (server, format!("/api/v1/deployments/{id}"))
 }
 

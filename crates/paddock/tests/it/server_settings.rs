@@ -9,7 +9,7 @@ use super::process::Setup;
 const HIDDEN: &str = "hidden-word";
 
 /// Settings with invalid values.
-const BAD: [(&str, &str); 39] = [
+const BAD: [(&str, &str); 42] = [
     ("listen", "nowhere"),
     ("listen", "127.0.0.1:99999"),
     ("listen", "192.0.2.1:8001"),
@@ -31,11 +31,14 @@ const BAD: [(&str, &str); 39] = [
     ("accept-lost-keys", "maybe"),
     ("max-deployments-per-organization", "-1"),
     ("max-deployments-per-cluster", "many"),
+    ("default-quota", "cpu=much"),
+    ("default-quota", "deployments=1.5"),
     ("password-min-length", "0"),
     ("token-life-secs", "1.5"),
     ("token-life-secs", "999999999999999999999"),
     ("request-timeout-secs", "0"),
     ("sign-up", "maybe"),
+    ("token-max-life-secs", "315360001"),
     ("member-invites", "some"),
     ("invite-max-life-secs", "31536001"),
     ("allowed-host", "http://paddock.example"),
@@ -127,11 +130,17 @@ fn invalid_config_file_is_rejected() {
 }
 
 #[test]
-fn private_addresses_are_refused_if_configured() {
-    for (value, why) in [("allow", "is unreachable"), ("refuse", "public ones only")] {
+fn private_addresses_are_refused_unless_permitted() {
+    for (settings, why) in [
+        ("", "is not permitted: it is a loopback address"),
+        ("private_addresses = \"refuse\"", "--allow-address"),
+        ("private_addresses = \"allow\"", "is unreachable"),
+        ("allow_address = \"127.0.0.1\"", "is unreachable"),
+        ("allow_address = \"10.0.0.0/8\"", "is not permitted"),
+    ] {
         let setup = Setup::new();
         let file = setup.file("paddock.toml");
-        fs::write(&file, format!("private_addresses = {value:?}\n")).unwrap();
+        fs::write(&file, settings).unwrap();
         let server = setup.arg("--config", file.to_str().unwrap()).start();
         let ann = server.owner("acme", "ann");
         // Nothing listens there.
@@ -144,7 +153,7 @@ fn private_addresses_are_refused_if_configured() {
             if shown.contains(why) {
                 break;
             }
-            assert!(began.elapsed().as_secs() < 120, "{value}: {shown}");
+            assert!(began.elapsed().as_secs() < 120, "{settings}: {shown}");
             std::thread::sleep(std::time::Duration::from_millis(200));
         }
     }

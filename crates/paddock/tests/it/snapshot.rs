@@ -48,6 +48,8 @@ const COMMANDS: &[&str] = &[
     "service-account show importer",
     "service-account create importer",
     "quota",
+    "admin quota set acme cpu=8",
+    "admin quota show acme",
     "admin quota list",
     "admin instance list",
     "admin instance show orders",

@@ -41,7 +41,7 @@ resource "terraform_data" "agent" {
     command = <<-RUN
       printf '%s' "$TOKEN" > "$PLACE/token"
       setsid "$PROGRAM" agent --server "$SERVER" --token-file "$PLACE/token" --runtime simulated \
-        --capacity "cpu=$SIZE" > "$PLACE/agent.log" 2>&1 < /dev/null &
+        --capacity "cpu=$SIZE,ram=1Gi" > "$PLACE/agent.log" 2>&1 < /dev/null &
       echo $! > "$PLACE/pid"
     RUN
     environment = {
@@ -63,6 +63,7 @@ fn start(modules: &Path, port: u16) -> Server {
     let program =
         std::env::var("PADDOCK_TEST_TERRAFORM").expect("./test sets PADDOCK_TEST_TERRAFORM");
     Setup::new()
+        .arg("--allow-address", "127.0.0.0/8")
         .without("--listen")
         .arg("--listen", &format!("127.0.0.1:{port}"))
         .arg("--public-url", &format!("http://127.0.0.1:{port}"))

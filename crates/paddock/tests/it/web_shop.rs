@@ -50,7 +50,10 @@ impl ShopServer {
         let image = registry.push("web");
         let way = vault.address().trim_start_matches("http://").parse().unwrap();
         let gates = [Gate::before(consul.address()), Gate::before(way)];
-        let setup = Setup::new().arg("--runtime", "embedded").arg("--egress", "false");
+        let setup = Setup::new()
+            .arg("--runtime", "embedded")
+            .arg("--egress", "false")
+            .arg("--allow-address", "127.0.0.0/8");
         let catalog = setup.file("catalog");
         fs::create_dir(&catalog).unwrap();
         fs::write(catalog.join("kafka.yaml"), kafka(&image)).unwrap();

@@ -29,8 +29,10 @@ fn fail(text: &str) -> ExitCode {
 }
 
 async fn serve(dir: &str, instance: &str, image: &str) -> Result<(), Error> {
-    let embedded =
-        Embedded::probe(Options { egress: false, ..Options::new(dir, instance) }).await?;
+    let mut options = Options { egress: false, ..Options::new(dir, instance) };
+    // Registries of tests are on loopback.
+    options.registries.addresses.allows_private = true;
+    let embedded = Embedded::probe(options).await?;
     let container = Container {
         name: "web-0".to_owned(),
         image: image.to_owned(),
@@ -42,6 +44,7 @@ async fn serve(dir: &str, instance: &str, image: &str) -> Result<(), Error> {
         ram: None,
         disk: None,
         restart: Restart::Always,
+        pull: None,
     };
     let endpoints = embedded.start(&container).await?;
     let _ = writeln!(std::io::stdout(), "{}", endpoints.join(" "));

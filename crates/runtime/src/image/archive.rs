@@ -33,17 +33,17 @@ const FULL_NAME: &str = "io.containerd.image.name";
 const NAME_OR_TAG: &str = "org.opencontainers.image.ref.name";
 
 /// An image of an archive, not unpacked.
-pub(super) struct Packed {
+pub(crate) struct Packed {
     /// Names, as the archive has them.
-    pub(super) names: Vec<String>,
-    pub(super) digest: String,
-    pub(super) config: Vec<u8>,
+    pub(crate) names: Vec<String>,
+    pub(crate) digest: String,
+    pub(crate) config: Vec<u8>,
     /// Files of its layers, lowest first.
-    pub(super) layers: Vec<PathBuf>,
+    pub(crate) layers: Vec<PathBuf>,
 }
 
 /// The files of an archive.
-pub(super) struct Files {
+pub(crate) struct Files {
     entries: HashMap<PathBuf, Entry>,
 }
 
@@ -63,7 +63,7 @@ struct SavedImage {
 
 impl Files {
     /// Copies the files of an archive to a directory.
-    pub(super) fn extract(
+    pub(crate) fn extract(
         archive: impl Read + Seek + 'static,
         dir: &Path,
         max_bytes: u64,
@@ -129,7 +129,7 @@ impl Files {
     }
 
     /// All images of the archive, for this host's platform.
-    pub(super) fn images(&self) -> Result<Vec<Packed>, Error> {
+    pub(crate) fn images(&self) -> Result<Vec<Packed>, Error> {
         let images = if self.get("manifest.json").is_some() {
             self.saved_images()?
         } else if self.get("index.json").is_some() {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt;
 
 use super::pace::Pace;
-use super::registry::{Registry, is_loopback};
+use super::registry::{Access, Registry, is_loopback};
 use super::{Image, ImageConfig, chain_ids, platform, reference};
 use crate::child::Task;
 use crate::dirs::{self, Dirs};
@@ -35,33 +35,44 @@ const MAX_ADDRESS_SPACE: u64 = 2 << 30;
 struct Request {
     dir: PathBuf,
     image: String,
+    /// Key under which the image is stored.
+    key: String,
     max_bytes: u64,
     max_entries: u64,
     read_timeout_ms: u64,
     min_bytes_per_sec: u64,
     speed_window_ms: u64,
-    credentials: Option<Credentials>,
-    /// Other hosts to which the registry may refer.
-    allowed_hosts: Vec<String>,
+    access: Access,
 }
 
 /// Response of the fetcher.
 type Response = Result<Image, Error>;
 
-/// Runs a fetcher for the image. Dropping the future kills the fetcher.
-pub(crate) async fn fetch(options: &Options, image: &str) -> Result<Image, Error> {
+/// Runs a fetcher for the image, with the owner's credentials or the platform's. Dropping the future
+/// kills the fetcher.
+pub(crate) async fn fetch(
+    options: &Options,
+    image: &str,
+    key: &str,
+    own: Option<&Credentials>,
+) -> Result<Image, Error> {
     let reference = reference(image)?;
     let registry = reference.resolve_registry();
     let request = Request {
         dir: options.dir.clone(),
         image: image.to_owned(),
+        key: key.to_owned(),
         max_bytes: options.max_image_bytes,
         max_entries: options.max_image_entries,
         read_timeout_ms: millis(options.read_timeout),
         min_bytes_per_sec: options.min_pull_bytes_per_sec,
         speed_window_ms: millis(options.pull_speed_window),
-        credentials: options.registries.credentials_for(&reference).cloned(),
-        allowed_hosts: options.registries.realms.iter().map(ToString::to_string).collect(),
+        access: Access {
+            credentials: own.or_else(|| options.registries.credentials_for(&reference)).cloned(),
+            allowed_hosts: options.registries.realms.iter().map(ToString::to_string).collect(),
+            is_named: options.registries.is_named(&reference),
+            addresses: options.registries.addresses.clone(),
+        },
     };
     let response = tokio::time::timeout(options.pull_timeout, call(options, &request, registry));
     match response.await {
@@ -121,7 +132,7 @@ fn run(request: &Request) -> Response {
         fetched,
         Err(Error::RegistryUnavailable(_) | Error::RegistryTimedOut(_) | Error::Io { .. })
     ) {
-        let _ = base::tree::remove(&dirs.pull(&request.image));
+        let _ = base::tree::remove(&dirs.pull(&request.key));
     }
     fetched
 }
@@ -149,7 +160,7 @@ fn pull_and_unpack(request: &Request, dirs: &Dirs) -> Result<Image, Error> {
         .map_err(|error| Error::io("Starting the fetcher failed", error))?;
     let Pulled { image, diff_ids, layers, mut locks } = runtime.block_on(pull(request, dirs))?;
     drop(runtime);
-    let pulled = dirs.pull(&request.image);
+    let pulled = dirs.pull(&request.key);
     let mut budget = unpack::Budget::new(request.max_bytes, request.max_entries);
     for (at, layer) in layers.iter().enumerate() {
         let blob = pulled.join(super::hex_of(&layer.digest).unwrap_or_default());
@@ -158,7 +169,7 @@ fn pull_and_unpack(request: &Request, dirs: &Dirs) -> Result<Image, Error> {
                 .map_err(|error| not_unpacked(&image.name, error))?;
         locks.push(lock);
     }
-    dirs::write_json(&dirs.image(&image.name), &image)
+    dirs::write_json(&dirs.image(&request.key), &image)
         .map_err(|error| Error::io("Storing the image failed", error))?;
     Ok(image)
 }
@@ -179,11 +190,10 @@ async fn pull(request: &Request, dirs: &Dirs) -> Result<Pulled, Error> {
         min_bytes_per_sec: request.min_bytes_per_sec,
         window: Duration::from_millis(request.speed_window_ms),
     };
-    let (credentials, allowed) = (request.credentials.clone(), &request.allowed_hosts);
-    let registry = Registry::new(&request.image, credentials, allowed, timeout, pace)?;
+    let registry = Registry::new(&request.image, &request.access, timeout, pace)?;
     let documents = async {
         let (manifest, digest) = registry.manifest().await?;
-        check_size(request, &manifest)?;
+        check_size(request.max_bytes, &manifest)?;
         let config = registry.config(&manifest.config).await?;
         Ok::<_, Error>((manifest, digest, config))
     };
@@ -191,7 +201,7 @@ async fn pull(request: &Request, dirs: &Dirs) -> Result<Pulled, Error> {
     let documents = tokio::time::timeout(timeout * DOCUMENT_READS, documents).await;
     let (manifest, digest, config) = documents.unwrap_or_else(|_| Err(registry.too_slow()))?;
     let (image, diff_ids) = describe(&request.image, digest, &config, manifest.layers.len())?;
-    let directory = dirs.pull(&request.image);
+    let directory = dirs.pull(&request.key);
     tokio::fs::create_dir_all(&directory)
         .await
         .map_err(|error| Error::io("Storing the image failed", error))?;
@@ -221,7 +231,7 @@ pub(super) fn not_unpacked(image: &str, cause: std::io::Error) -> Error {
     }
 }
 
-fn check_size(request: &Request, manifest: &OciImageManifest) -> Result<(), Error> {
+pub(crate) fn check_size(max_bytes: u64, manifest: &OciImageManifest) -> Result<(), Error> {
     let count = manifest.layers.len();
     if count > MAX_LAYERS {
         return Err(Error::ImageTooLarge(format!(
@@ -232,15 +242,15 @@ fn check_size(request: &Request, manifest: &OciImageManifest) -> Result<(), Erro
         u64::try_from(layer.size).ok().and_then(|size| sum.checked_add(size))
     });
     match sum {
-        Some(sum) if sum <= request.max_bytes => Ok(()),
+        Some(sum) if sum <= max_bytes => Ok(()),
         _ => Err(Error::ImageTooLarge(format!(
             "image exceeds the maximum image size of {}",
-            message::bytes(i64::try_from(request.max_bytes).unwrap_or(i64::MAX))
+            message::bytes(i64::try_from(max_bytes).unwrap_or(i64::MAX))
         ))),
     }
 }
 
-pub(super) fn describe(
+pub(crate) fn describe(
     name: &str,
     digest: String,
     config: &[u8],

@@ -28,7 +28,7 @@ pub(super) fn check(os: &str, architecture: &str) -> Result<(), Error> {
 }
 
 /// Digest of the variant for this host.
-pub(super) fn choose(index: &OciImageIndex) -> Result<String, Error> {
+pub(crate) fn choose(index: &OciImageIndex) -> Result<String, Error> {
     let (os, architecture) = host();
     let fits = |entry: &&ImageIndexEntry| {
         entry.platform.as_ref().is_some_and(|platform| {

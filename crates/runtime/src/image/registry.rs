@@ -8,12 +8,14 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use model::address::Policy;
 use oci_client::manifest::{
     IMAGE_MANIFEST_LIST_MEDIA_TYPE, IMAGE_MANIFEST_MEDIA_TYPE, OCI_IMAGE_INDEX_MEDIA_TYPE,
     OCI_IMAGE_MEDIA_TYPE, OciDescriptor, OciImageManifest, OciManifest,
 };
 use reqwest::header::{ACCEPT, HeaderMap, HeaderValue, RANGE};
 use reqwest::{Response, StatusCode};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
 
@@ -26,6 +28,18 @@ use target::Rules;
 
 /// Maximum size of a manifest or an image configuration.
 pub(super) const MAX_DOCUMENT: i64 = 4 << 20;
+
+/// How a registry is accessed.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct Access {
+    pub(super) credentials: Option<Credentials>,
+    /// Other hosts to which the registry may refer.
+    pub(super) allowed_hosts: Vec<String>,
+    /// Whether the settings name the registry.
+    pub(super) is_named: bool,
+    /// Permitted addresses of hosts that the settings don't name.
+    pub(super) addresses: Policy,
+}
 
 /// A registry, and an image in it.
 pub(super) struct Registry {
@@ -43,18 +57,18 @@ pub(super) fn is_loopback(registry: &str) -> bool {
 }
 
 impl Registry {
-    /// `allowed` are other hosts that the registry may refer to.
     pub(super) fn new(
         name: &str,
-        credentials: Option<Credentials>,
-        allowed: &[String],
+        access: &Access,
         read_timeout: Duration,
         pace: Pace,
     ) -> Result<Self, Error> {
         let reference = reference(name)?;
+        let Access { credentials, allowed_hosts, is_named, addresses } = access.clone();
         let registry = reference.resolve_registry().to_owned();
-        let rules = Rules { registry, allowed: allowed.to_vec() };
-        let client = Client::new(rules, reference.repository(), credentials, read_timeout)
+        let rules = Rules { registry, allowed: allowed_hosts, is_named };
+        let repository = reference.repository();
+        let client = Client::new(rules, repository, credentials, &addresses, read_timeout)
             .map_err(|failure| convert(name, &reference, failure))?;
         Ok(Self { client, reference, name: name.to_owned(), pace })
     }

@@ -13,16 +13,18 @@ use rtnetlink::{LinkBridgePort, LinkUnspec, LinkVeth, RouteMessageBuilder};
 use super::netlink::{disable_ipv6, index, up, with_connection};
 use crate::Error;
 use crate::plan::Link;
+use crate::userns::Namespaces;
 
 /// Name of the veth end inside the container.
 const CONTAINER_END: &str = "eth0";
 
-/// Attaches this process, which must be single-threaded.
-pub(crate) fn attach(link: &Link) -> Result<(), Error> {
+/// Attaches this process, which must be single-threaded. Its network namespace is one of these, or
+/// a new one.
+pub(crate) fn attach(link: &Link, namespaces: Option<&Namespaces>) -> Result<(), Error> {
     let failed = |error| Error::io("Attaching the container to the network failed", error);
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
-    runtime.block_on(connect(link)).map_err(failed)
+    runtime.block_on(connect(link, namespaces)).map_err(failed)
 }
 
 /// Moves this process into a new network namespace, which has only a loopback.
@@ -30,7 +32,7 @@ pub(crate) fn new_network_namespace() -> std::io::Result<()> {
     Ok(unshare(CloneFlags::CLONE_NEWNET)?)
 }
 
-async fn connect(link: &Link) -> std::io::Result<()> {
+async fn connect(link: &Link, namespaces: Option<&Namespaces>) -> std::io::Result<()> {
     let peer = format!("{}p", link.host_end);
     with_connection(async |host| {
         // Left by a container that was just killed, its namespace not yet removed.
@@ -47,7 +49,8 @@ async fn connect(link: &Link) -> std::io::Result<()> {
         host.link().set_port(isolated).execute().await?;
         up(&host, ours).await?;
         let theirs = index(&host, &peer).await?.ok_or(rtnetlink::Error::RequestFailed)?;
-        new_network_namespace().map_err(|_| rtnetlink::Error::RequestFailed)?;
+        let entered = namespaces.map_or_else(new_network_namespace, Namespaces::enter_network);
+        entered.map_err(|_| rtnetlink::Error::RequestFailed)?;
         let here = File::open("/proc/self/ns/net").map_err(|_| rtnetlink::Error::RequestFailed)?;
         let moved = LinkUnspec::new_with_index(theirs).setns_by_fd(here.as_raw_fd()).build();
         host.link().set(moved).execute().await

@@ -34,10 +34,18 @@ struct Output {
 
 impl Run {
     /// Creates and starts the container.
-    pub(super) fn start(bundle: &Bundle, plan: &Plan, count: u32) -> Result<Self, Error> {
-        let program = config::write(bundle, plan)?;
-        let (out, stdout) = pipe()?;
-        let (err, stderr) = pipe()?;
+    pub(super) fn start(
+        bundle: &Bundle,
+        plan: &Plan,
+        user_namespace: Option<&OwnedFd>,
+        count: u32,
+    ) -> Result<Self, Error> {
+        let (program, owner) = config::write(bundle, plan, user_namespace)?;
+        if let Some(parent) = plan.parent {
+            parent.create_below(&plan.cgroup).map_err(not_limited)?;
+        }
+        let (out, stdout) = pipe(owner)?;
+        let (err, stderr) = pipe(owner)?;
         let stdin = File::open("/dev/null").map_err(not_started)?;
         let id = format!("{}.{count}", plan.container.name);
         let init = Init::new(program);
@@ -133,15 +141,22 @@ impl Run {
     }
 }
 
-/// A pipe with a non-blocking reading end.
-fn pipe() -> Result<(File, OwnedFd), Error> {
+/// A pipe with a non-blocking reading end. The container's user owns it and may open it again, as
+/// `/dev/stdout`.
+fn pipe((uid, gid): (u32, u32)) -> Result<(File, OwnedFd), Error> {
     let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(not_started)?;
     rustix::io::ioctl_fionbio(&reader, true).map_err(not_started)?;
+    let (uid, gid) = (rustix::fs::Uid::from_raw(uid), rustix::fs::Gid::from_raw(gid));
+    rustix::fs::fchown(&writer, Some(uid), Some(gid)).map_err(not_started)?;
     Ok((File::from(reader), writer))
 }
 
 fn not_started(cause: impl Into<std::io::Error>) -> Error {
     Error::io("Creating the container failed", cause)
+}
+
+fn not_limited(cause: std::io::Error) -> Error {
+    Error::io("Limiting the containers of this machine failed", cause)
 }
 
 /// An error with its sources.
@@ -166,6 +181,6 @@ fn describe_exit(status: WaitStatus, oom_kills: u64, plan: &Plan) -> End {
         (None, None) => -1,
     };
     let is_oom = oom_kills > 0;
-    let reason = message::exited(code, is_oom, plan.container.ram_bytes());
+    let reason = message::exited(code, is_oom, plan.ram_bytes());
     End { code: Some(code), reason, is_oom }
 }

@@ -25,6 +25,8 @@ const OPAQUE: &[u8] = b".wh..wh..opq";
 pub(super) struct Applier {
     root: Root,
     max_entries: u64,
+    /// Entries that may still be created.
+    entries: u64,
     /// Bytes that may still be written, in whole blocks.
     disk_bytes: u64,
     /// Paths that this layer created: its whiteouts affect only the layers below.
@@ -41,26 +43,30 @@ struct Metadata {
 
 impl Applier {
     pub(super) fn new(root: Root, max_entries: u64, disk_bytes: u64) -> Self {
-        Self { root, max_entries, disk_bytes, created: HashSet::new() }
+        Self { root, max_entries, entries: max_entries, disk_bytes, created: HashSet::new() }
     }
 
     /// Applies all entries and returns what is left of the limits: entries and bytes on disk.
     pub(super) fn apply_all(mut self, contents: &mut impl Read) -> io::Result<(u64, u64)> {
         let broken = |error: io::Error| with_context("a layer is not a valid tar", &error);
-        let mut count = 0;
         for entry in Archive::new(contents).entries().map_err(broken)? {
             let mut entry = entry.map_err(broken)?;
-            count += 1;
-            if count > self.max_entries {
-                let why = format!("more than {} files", self.max_entries);
-                return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
-            }
+            self.charge_entry()?;
             let path = PathBuf::from(OsString::from_vec(entry.path_bytes().into_owned()));
             let path = root::clean(&path)?;
             self.apply(&mut entry, &path)
                 .map_err(|e| with_context(&format!("unpacking {} failed", path.display()), &e))?;
         }
-        Ok((self.max_entries - count, self.disk_bytes))
+        Ok((self.entries, self.disk_bytes))
+    }
+
+    /// Takes one entry from the budget.
+    fn charge_entry(&mut self) -> io::Result<()> {
+        self.entries = self.entries.checked_sub(1).ok_or_else(|| {
+            let why = format!("more than {} files", self.max_entries);
+            io::Error::new(io::ErrorKind::FileTooLarge, why)
+        })?;
+        Ok(())
     }
 
     /// Takes the blocks of so many bytes from the budget.
@@ -83,6 +89,7 @@ impl Applier {
         if let Some(rest) = name.as_bytes().strip_prefix(WHITEOUT) {
             return self.apply_whiteout(above, name.as_bytes(), OsStr::from_bytes(rest));
         }
+        self.charge_missing(above)?;
         let parent = self.root.directory(above)?;
         clear(&parent, &name, path, kind)?;
         let metadata = Metadata::new(entry)?;
@@ -105,6 +112,20 @@ impl Applier {
             metadata.set(&parent, &name, kind == EntryType::Symlink)?;
         }
         self.record_created(path);
+        Ok(())
+    }
+
+    /// Takes the directories that a path implies from the budget: one name may imply 2,048.
+    fn charge_missing(&mut self, path: &Path) -> io::Result<()> {
+        for path in path.ancestors() {
+            match self.root.resolve(path, OFlags::PATH) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                // Other errors are reported by the creation of the directory.
+                _ => break,
+            }
+            self.charge_entry()?;
+            self.charge(BLOCK)?;
+        }
         Ok(())
     }
 
@@ -252,5 +273,40 @@ impl Metadata {
             fs::chmodat(parent, name, self.mode, AtFlags::empty())?;
         }
         Ok(fs::utimensat(parent, name, &self.modified, nofollow)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::process::{getgid, getuid};
+
+    use super::*;
+
+    /// A layer with one empty file.
+    fn layer(path: &str) -> Vec<u8> {
+        let mut tar = tar::Builder::new(Vec::new());
+        let mut header = tar::Header::new_gnu();
+        header.set_mode(0o644);
+        header.set_uid(getuid().as_raw().into());
+        header.set_gid(getgid().as_raw().into());
+        header.set_size(0);
+        tar.append_data(&mut header, path, io::empty()).unwrap();
+        tar.into_inner().unwrap()
+    }
+
+    fn apply(layer: &[u8], entries: u64, disk_bytes: u64) -> io::Result<(u64, u64)> {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::open(dir.path()).unwrap();
+        Applier::new(root, entries, disk_bytes).apply_all(&mut &layer[..])
+    }
+
+    #[test]
+    fn implied_directories_count_against_the_limits() {
+        let deep = layer(&format!("{}file", "d/".repeat(300)));
+        assert_eq!(apply(&deep, 301, 300 * BLOCK).unwrap(), (0, 0));
+        for (entries, disk_bytes) in [(300, 300 * BLOCK), (301, 300 * BLOCK - 1)] {
+            let refused = apply(&deep, entries, disk_bytes).unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::FileTooLarge, "{refused}");
+        }
     }
 }

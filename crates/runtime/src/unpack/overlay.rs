@@ -17,12 +17,18 @@ pub(crate) fn new_mount_namespace() -> io::Result<()> {
     Ok(rustix::mount::mount_change("/", private)?)
 }
 
+/// A changed file of a layer is copied whole.
+pub(crate) const COPY_WHOLE: &str = "metacopy=off,redirect_dir=off";
+/// Only its metadata are copied if only these change.
+pub(crate) const COPY_METADATA: &str = "metacopy=on,redirect_dir=on";
+
 /// Mounts the layers, lowest first, with `upper` on top, at `target`.
 pub(crate) fn mount(
     layers: &[impl AsRef<Path>],
     upper: &Path,
     work: &Path,
     target: &Path,
+    options: &str,
 ) -> io::Result<()> {
     // By descriptor: short, since the options must fit into a page, and without escaping.
     let mut open = Vec::with_capacity(layers.len());
@@ -35,8 +41,7 @@ pub(crate) fn mount(
     }
     let (upper, work) = (directory(upper)?, directory(work)?);
     let data = format!(
-        "lowerdir={lower},upperdir=/proc/self/fd/{},workdir=/proc/self/fd/{},index=off,\
-         metacopy=off,redirect_dir=off",
+        "lowerdir={lower},upperdir=/proc/self/fd/{},workdir=/proc/self/fd/{},index=off,{options}",
         upper.as_raw_fd(),
         work.as_raw_fd()
     );

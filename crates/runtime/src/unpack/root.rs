@@ -50,14 +50,23 @@ impl Root {
 
     /// Opens a directory; creates it and its parents if missing.
     pub(crate) fn directory(&self, path: &Path) -> io::Result<OwnedFd> {
+        self.directory_of(path, None)
+    }
+
+    /// The same; directories that are created belong to a user and group of this id.
+    pub(crate) fn directory_of(&self, path: &Path, owner: Option<u32>) -> io::Result<OwnedFd> {
         match self.resolve(path, OFlags::PATH | OFlags::DIRECTORY) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             other => return other,
         }
         let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-        let parent = self.directory(path.parent().unwrap_or(Path::new("")))?;
+        let parent = self.directory_of(path.parent().unwrap_or(Path::new("")), owner)?;
         match fs::mkdirat(&parent, name, Mode::from_raw_mode(0o755)) {
-            Ok(()) | Err(Errno::EXIST) => {}
+            Ok(()) => {
+                let (uid, gid) = (owner.map(fs::Uid::from_raw), owner.map(fs::Gid::from_raw));
+                fs::chownat(&parent, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW)?;
+            }
+            Err(Errno::EXIST) => {}
             Err(error) => return Err(error.into()),
         }
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;

@@ -30,11 +30,11 @@ fn dig(directory: &Path, name: &OsStr, depth: usize) {
 }
 
 /// Creates 30 times 512 nested directories.
-const DEEP_TREE: &str = "cd /tmp; p=d; for i in $(seq 9); do p=$p/$p; done; \
+pub(crate) const DEEP_TREE: &str = "cd /tmp; p=d; for i in $(seq 9); do p=$p/$p; done; \
                          for i in $(seq 30); do mkdir -p $p && cd -P $p || exit 1; done; echo dug";
 
 /// Forks without end and ignores SIGTERM. A shell that can't fork exits, so the first one doesn't.
-const FORK_BOMB: &str = "trap '' TERM; echo 'while :; do sh /tmp/bomb & done' > /tmp/bomb; \
+pub(crate) const FORK_BOMB: &str = "trap '' TERM; echo 'while :; do sh /tmp/bomb & done' > /tmp/bomb; \
                          sh /tmp/bomb & exec sleep 1000";
 
 #[tokio::test(flavor = "multi_thread")]

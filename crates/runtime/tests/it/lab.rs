@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use model::address::Policy;
 use model::deployment::Restart;
 use model::log::LogsFrom;
 use runtime::{Condition, Container, Embedded, Options};
@@ -23,6 +24,11 @@ pub(crate) struct Lab {
     pub(crate) dir: TempDir,
 }
 
+/// Registries of tests are on loopback.
+pub(crate) fn loopback() -> Policy {
+    Policy { allowed: vec!["127.0.0.0/8".parse().unwrap()], ..Policy::default() }
+}
+
 impl Lab {
     pub(crate) async fn new() -> Self {
         Self::with(|_| {}).await
@@ -36,6 +42,8 @@ impl Lab {
         let mut options = Options::new(dir.path().join("rt"), instance);
         options.program = PathBuf::from(crate::HELPER);
         options.egress = false;
+        (options.default_cpu_milli, options.default_ram_bytes) = (2000, 512 << 20);
+        options.registries.addresses = loopback();
         options.stop_grace = Duration::from_secs(3);
         options.restart_backoff = Duration::from_millis(100);
         change(&mut options);
@@ -176,6 +184,7 @@ pub(crate) fn container(name: &str, image: &str) -> Container {
         ram: None,
         disk: None,
         restart: Restart::Never,
+        pull: None,
     }
 }
 

@@ -7,6 +7,7 @@ mod fairness;
 mod forwarder;
 mod hostile;
 mod hostile_registry;
+mod hostile_tenants;
 mod isolation;
 mod lab;
 mod limits;
@@ -16,6 +17,7 @@ mod packing;
 mod registry;
 mod running;
 mod survival;
+mod userns;
 
 /// The program that is started as helper process.
 const HELPER: &str = env!("CARGO_BIN_EXE_runtime-helper");

@@ -16,7 +16,24 @@ impl Layer {
 
     /// Adds an entry. The name is written as it is, even if invalid.
     pub(crate) fn add(
+        self,
+        kind: EntryType,
+        name: &str,
+        mode: u32,
+        link: &str,
+        data: &[u8],
+    ) -> Self {
+        self.add_of(0, kind, name, mode, link, data)
+    }
+
+    /// Adds a file of a user.
+    pub(crate) fn owned(self, name: &str, mode: u32, uid: u64, data: &[u8]) -> Self {
+        self.add_of(uid, EntryType::Regular, name, mode, "", data)
+    }
+
+    fn add_of(
         mut self,
+        uid: u64,
         kind: EntryType,
         name: &str,
         mode: u32,
@@ -27,7 +44,7 @@ impl Layer {
         header.set_entry_type(kind);
         header.set_mode(mode);
         header.set_size(data.len() as u64);
-        header.set_uid(0);
+        header.set_uid(uid);
         header.set_gid(0);
         header.set_mtime(1_000_000_000);
         let old = header.as_old_mut();

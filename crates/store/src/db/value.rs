@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use model::reason::StatusReason;
 use model::{
     ClusterId, DeploymentId, EnvironmentId, InstanceId, InviteId, OrganizationId, Quantity,
-    ResourceId, TemplateId, Time, UserId, Xid,
+    ResourceId, TemplateId, Time, TokenId, UserId, Xid,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -219,6 +219,7 @@ text_columns!(
     OrganizationId,
     UserId,
     InviteId,
+    TokenId,
     ClusterId,
     DeploymentId,
     InstanceId,
@@ -227,6 +228,8 @@ text_columns!(
     ResourceId,
     model::user::Role,
     model::user::Access,
+    model::user::Kind,
+    model::token::Kind,
     model::cluster::Status,
     model::cluster::Provider,
     model::deployment::Status,

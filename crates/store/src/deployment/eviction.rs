@@ -12,7 +12,7 @@ use model::{ClusterId, DeploymentId, Place, Resources};
 use super::{delete_if_empty, has_row, lock_if_exists, replica};
 use crate::db::{Json, Row, params, sql};
 use crate::status::{Agent, Change, summarize, transition_replicas};
-use crate::{Read, Result, Tx, capacity, cluster};
+use crate::{Read, Result, Tx, capacity, cluster, machine};
 
 /// Deployments with replicas on a cluster that are not marked as uncertain yet.
 pub async fn without_caveat(read: &mut Read, cluster: ClusterId) -> Result<Vec<DeploymentId>> {
@@ -88,8 +88,8 @@ async fn record_leftover(tx: &mut Tx, replica: &mut Replica, request: &Resources
     let (id, number) = (replica.id.deployment, i64::from(replica.id.number));
     tx.run(
         sql!(
-            "INSERT INTO leftover (cluster_id, deployment_id, number, node, request, desired) ",
-            "SELECT cluster_id, deployment_id, number, node, $3, desired + 1 FROM replica ",
+            "INSERT INTO leftover (cluster_id, deployment_id, number, node, request, desired, machine) ",
+            "SELECT cluster_id, deployment_id, number, node, $3, desired + 1, machine FROM replica ",
             "WHERE deployment_id = $1 AND number = $2"
         ),
         params![id, number, Json(request)],
@@ -98,7 +98,7 @@ async fn record_leftover(tx: &mut Tx, replica: &mut Replica, request: &Resources
     tx.run(
         sql!(
             "UPDATE replica SET cluster_id = NULL, node = NULL, endpoints = '[]', caveat = NULL, ",
-            "placed_at = NULL, started_at = NULL, desired = desired + 1, answered = desired + 1 ",
+            "machine = NULL, placed_at = NULL, started_at = NULL, desired = desired + 1, answered = desired + 1 ",
             "WHERE deployment_id = $1 AND number = $2"
         ),
         params![id, number],
@@ -111,12 +111,16 @@ async fn record_leftover(tx: &mut Tx, replica: &mut Replica, request: &Resources
 
 /// Deletes the leftovers of a cluster that will not return. The cluster must be locked.
 pub(crate) async fn delete_leftovers(tx: &mut Tx, on: ClusterId) -> Result<()> {
-    let sql =
-        sql!("DELETE FROM leftover WHERE cluster_id = $1 RETURNING deployment_id, node, request");
+    let sql = sql!(
+        "DELETE FROM leftover WHERE cluster_id = $1 RETURNING deployment_id, node, request, machine"
+    );
     let mut deployments = BTreeSet::new();
     for mut row in tx.all(sql, params![on]).await? {
         let (id, node) = (row.take::<DeploymentId>()?, row.take::<String>()?);
         let request: Resources = row.take::<Json<_>>()?.0;
+        if let Some(name) = row.take::<Option<String>>()? {
+            machine::release(tx, &name, &request);
+        }
         capacity::release(tx, &Place { cluster: on, node: node.into() }, &request).await?;
         deployments.insert(id);
     }

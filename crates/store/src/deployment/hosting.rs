@@ -3,12 +3,14 @@
 use model::deployment::{Deployment, NewDeployment, Reason, Spec, Status};
 use model::instance::Instance;
 use model::replica::Replica;
+use model::work::{Key, Lane};
 use model::{DeploymentId, Quantity, Resources};
 
 use super::lock_with_clusters;
 use crate::db::{Json, params, sql};
+use crate::organization_quota::Admission;
 use crate::status::{Agent, Change, summarize, transition_replicas};
-use crate::{Read, Result, Scope, Tx, cluster, instance};
+use crate::{Read, Result, Scope, Tx, cluster, instance, work};
 
 /// The resources that an instance needs: units of its type (`unit`) if the clusters count in those.
 pub async fn required_resources(
@@ -23,12 +25,24 @@ pub async fn required_resources(
     Ok(instance.detail.resources.clone())
 }
 
-/// Requests capacity for an instance; placement reserves it.
+/// Requests capacity for an instance again, after its deployment has ended. The organization's quota
+/// admitted the instance before.
 pub async fn reserve(
     tx: &mut Tx,
     instance: &mut Instance,
     resources: &Resources,
     priority: i64,
+) -> Result<()> {
+    insert(tx, instance, resources, priority, Admission::Granted).await
+}
+
+/// Requests capacity for an instance; placement reserves it.
+pub(crate) async fn insert(
+    tx: &mut Tx,
+    instance: &mut Instance,
+    resources: &Resources,
+    priority: i64,
+    admission: Admission,
 ) -> Result<()> {
     let node_selector = match instance.pinned_to {
         Some(_) => std::collections::BTreeMap::new(),
@@ -45,9 +59,8 @@ pub async fn reserve(
     if let Some(id) = instance.pinned_to {
         cluster::add_deployment(tx, id, i64::MAX).await?;
     }
-    let held =
-        super::insert(tx, tx.id(), instance.organization_id, &new, (Some(instance.id), None))
-            .await?;
+    let purpose = super::For::Instance(instance.id, admission);
+    let held = super::insert(tx, tx.id(), instance.organization_id, &new, purpose).await?;
     instance.deployment_id = Some(held.id);
     instance::set_deployment(tx, instance.id, instance.deployment_id).await
 }
@@ -61,6 +74,10 @@ pub async fn run(tx: &mut Tx, id: DeploymentId, workload: &Spec) -> Result<Deplo
         node_selector: now.spec.node_selector.clone(),
         ..workload.clone()
     };
+    // Its provider prepares the namespace of the instance.
+    for place in replicas.iter().filter_map(|replica| replica.place.as_ref()) {
+        work::wake(tx, Lane::Priority, Key::new(cluster::WORKER, place.cluster));
+    }
     set_workload(tx, &now, &mut replicas, spec, Reason::AwaitingAgent).await
 }
 

@@ -7,16 +7,16 @@ use model::deployment::{Deployment, Reason, Status};
 use model::log::LogLine;
 use model::reason::StatusReason as _;
 use model::replica::Replica;
-use model::{ClusterId, DeploymentId, Place, ReplicaId};
+use model::{ClusterId, DeploymentId, OrganizationId, Place, ReplicaId};
 
 use crate::db::{Counter, Json, Row, Select, batches, params, sql};
 use crate::status::{Agent, Change, transition_replicas};
-use crate::{Error, Read, Result, Tx, capacity};
+use crate::{Error, Read, Result, Tx, capacity, machine};
 
 macro_rules! columns {
     () => {
         "deployment_id, number, cluster_id, node, status, status_reason, caveat, endpoints, desired, \
-         placed_at, started_at"
+         placed_at, started_at, machine"
     };
 }
 
@@ -38,6 +38,20 @@ pub async fn list_of_deployments(
         found.extend(rows.all(read).await?);
     }
     found.into_iter().map(from_row).collect()
+}
+
+/// The endpoints of an organization's replicas on clusters of the server's machine. Those of other
+/// clusters are not included: their agents may report any address.
+pub async fn local_endpoints(read: &mut Read, organization: OrganizationId) -> Result<Vec<String>> {
+    let sql = sql!(
+        "SELECT r.endpoints FROM replica r JOIN deployment d ON d.id = r.deployment_id ",
+        "JOIN cluster c ON c.id = r.cluster_id WHERE d.organization_id = $1 ",
+        "AND c.provider = 'local' AND r.status = 'running'"
+    );
+    let rows = read.all(sql, params![organization]).await?;
+    let lists: Result<Vec<Json<Vec<String>>>> =
+        rows.into_iter().map(|mut row| row.take()).collect();
+    Ok(lists?.into_iter().flat_map(|list| list.0).collect())
 }
 
 /// Creates pending replicas. Their numbers are never reused.
@@ -95,8 +109,22 @@ pub(super) async fn place(
     }
     let reason = Reason::Placed { clusters: clusters.to_vec() };
     let change = Change::new(Status::Scheduled, reason, Agent::for_deployment(deployment));
-    transition_replicas(tx, [replica], &Change { place: Some(place), ..change }).await?;
-    capacity::reserve(tx, place, &deployment.spec.resources).await
+    transition_replicas(tx, [&mut *replica], &Change { place: Some(place), ..change }).await?;
+    capacity::reserve(tx, place, &deployment.spec.resources).await?;
+    if deployment.takes_machine()
+        && let Some(name) = machine::of_cluster(tx, place.cluster).await?
+    {
+        machine::reserve(tx, &name, &deployment.spec.resources);
+        set_machine(tx, replica.id, &name).await?;
+        replica.machine = Some(name);
+    }
+    Ok(())
+}
+
+/// Records the machine whose capacity a replica holds.
+pub(crate) async fn set_machine(tx: &mut Tx, id: ReplicaId, name: &str) -> Result<()> {
+    let sql = sql!("UPDATE replica SET machine = $3 WHERE deployment_id = $1 AND number = $2");
+    tx.run(sql, params![id.deployment, i64::from(id.number), name]).await.map(drop)
 }
 
 /// Releases the capacity of a replica that has stopped.
@@ -111,7 +139,7 @@ pub(super) async fn release(
         .run(
             sql!(
                 "UPDATE replica SET cluster_id = NULL, node = NULL, endpoints = '[]', ",
-                "caveat = NULL, placed_at = NULL, started_at = NULL ",
+                "machine = NULL, caveat = NULL, placed_at = NULL, started_at = NULL ",
                 "WHERE deployment_id = $1 AND number = $2 AND cluster_id = $3"
             ),
             params![replica.id.deployment, number, place.cluster],
@@ -126,6 +154,9 @@ pub(super) async fn release(
     }
     uncount_if_last(tx, deployment.id, place.cluster).await?;
     capacity::release(tx, place, &deployment.spec.resources).await?;
+    if let Some(name) = &replica.machine {
+        machine::release(tx, name, &deployment.spec.resources);
+    }
     clear_place(replica);
     Ok(())
 }
@@ -133,7 +164,7 @@ pub(super) async fn release(
 /// Clears the fields that only placed replicas have, in memory.
 pub(super) fn clear_place(replica: &mut Replica) {
     (replica.place, replica.placed_at, replica.started_at) = (None, None, None);
-    (replica.caveat, replica.endpoints) = (None, Vec::new());
+    (replica.caveat, replica.endpoints, replica.machine) = (None, Vec::new(), None);
 }
 
 /// Decrements the cluster's counter if this was the last replica of an unpinned deployment.
@@ -168,5 +199,6 @@ pub(super) fn from_row(mut row: Row) -> Result<Replica> {
         desired: row.take()?,
         placed_at: row.take()?,
         started_at: row.take()?,
+        machine: row.take()?,
     })
 }

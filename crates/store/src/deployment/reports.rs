@@ -11,7 +11,7 @@ use super::placement::STOPPED;
 use super::{delete_if_empty, hosting, lock_if_exists, replica};
 use crate::db::{Json, Row, Select, params, sql};
 use crate::status::{Agent, Change, summarize, transition_replicas};
-use crate::{Error, Read, Result, Tx, capacity, cluster};
+use crate::{Error, Read, Result, Tx, capacity, cluster, machine};
 
 /// The clusters that an agent serves.
 #[derive(Debug, Clone, Copy)]
@@ -136,13 +136,16 @@ async fn clear_leftover(tx: &mut Tx, report: &Report) -> Result<()> {
             sql!(
                 "DELETE FROM leftover WHERE cluster_id = $1 AND deployment_id = $2 AND number = $3 ",
                 "AND (desired < $4 OR (desired = $4 AND CAST($5 AS BIGINT) = 1)) ",
-                "RETURNING node, request"
+                "RETURNING node, request, machine"
             ),
             params![cluster, id.deployment, i64::from(id.number), report.generation, is_stopped],
         )
         .await?;
     let Some(mut row) = row else { return Ok(()) };
     let (node, request) = (row.take::<String>()?, row.take::<Json<_>>()?.0);
+    if let Some(name) = row.take::<Option<String>>()? {
+        machine::release(tx, &name, &request);
+    }
     capacity::release(tx, &Place { cluster, node: node.into() }, &request).await?;
     replica::uncount_if_last(tx, id.deployment, cluster).await?;
     cluster::record_capacity_release(tx, cluster).await

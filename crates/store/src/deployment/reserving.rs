@@ -55,7 +55,7 @@ pub async fn reserve(tx: &mut Tx, on: ClusterId, for_type: &str, room: &Resource
         priority: RESERVED_PRIORITY,
         labels: BTreeMap::new(),
     };
-    super::insert(tx, tx.id(), owner, &new, (None, Some(for_type))).await.map(drop)
+    super::insert(tx, tx.id(), owner, &new, super::For::Reservation(for_type)).await.map(drop)
 }
 
 /// Releases all reservations on a cluster that is removed or drained. The cluster must be locked.

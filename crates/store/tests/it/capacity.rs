@@ -15,7 +15,7 @@ use testing::{Rng, check_ledgers, on_both_engines, rows};
 
 use crate::support::database;
 
-const LIMITS: Limits = Limits { per_organization: 60, per_cluster: 25 };
+const LIMITS: Limits = Limits { per_organization: 60, per_cluster: 25, max_priority: 100 };
 
 on_both_engines! {
     async fn random_changes_keep_capacity_consistent(engine: Engine) {
@@ -106,15 +106,17 @@ async fn prepare(db: &Db) -> Vec<OrganizationId> {
 async fn change(db: &Db, rng: &mut Rng, owners: &[OrganizationId]) -> (&'static str, bool) {
     let mut tx = db.begin(Actor::Server).await.unwrap();
     let (what, outcome) = attempt(&mut tx, rng, owners).await;
+    let outcome = match outcome {
+        Ok(()) => tx.commit().await,
+        Err(error) => Err(error),
+    };
     match outcome {
-        Ok(()) => {
-            tx.commit().await.unwrap();
-            (what, true)
-        }
+        Ok(()) => (what, true),
         Err(
             Error::InsufficientCapacity { .. }
             | Error::Conflict(_)
             | Error::Limit { .. }
+            | Error::QuotaExceeded(_)
             | Error::NotFound { .. },
         ) => (what, false),
         Err(error) => panic!("{what}: {error}"),

@@ -16,8 +16,8 @@ on_both_engines! {
         let own = rows::tenant(db, "acme").await.organization_id;
         let on = rows::ready_cluster(db, Some(own), Resources::from([("cpu", 1)])).await;
         for (limits, expected) in [
-            (Limits { per_organization: 40, per_cluster: 20 }, 20),
-            (Limits { per_organization: 40, per_cluster: 1000 }, 20),
+            (Limits { per_organization: 40, per_cluster: 20, max_priority: 100 }, 20),
+            (Limits { per_organization: 40, per_cluster: 1000, max_priority: 100 }, 20),
         ] {
             let creating: Vec<_> = (0..150)
                 .map(|_| {
@@ -34,7 +34,7 @@ on_both_engines! {
             for one in creating {
                 match one.await.unwrap() {
                     Ok(()) => made += 1,
-                    Err(error) => assert!(matches!(error, Error::Limit { .. }), "{error}"),
+                    Err(error) => assert!(matches!(error, Error::Limit { .. } | Error::QuotaExceeded(_)), "{error}"),
                 }
             }
             assert_eq!(made, expected);

@@ -157,7 +157,7 @@ on_both_engines! {
         let own = owner.organization_id;
         let mut tx = db.begin(Actor::User(owner.id)).await.unwrap();
         let invite =
-            invite::create(&mut tx, own, owner.id, "code", model::invite::DEFAULT_LIFETIME).await.unwrap();
+            invite::create(&mut tx, own, owner.id, "code", model::user::Role::Member, model::invite::DEFAULT_LIFETIME).await.unwrap();
         tx.commit().await.unwrap();
         let mut read = db.read().await.unwrap();
         for (scope, page) in scopes_and_pages(own) {

@@ -10,7 +10,7 @@ use testing::{Engine, on_both_engines, rows};
 use crate::support::{commit_note, database, notes, open, texts};
 
 /// All migrations.
-const MIGRATIONS: [&str; 9] = [
+const MIGRATIONS: [&str; 14] = [
     "0001_foundation",
     "0002_instance",
     "0003_cluster_provider",
@@ -20,6 +20,11 @@ const MIGRATIONS: [&str; 9] = [
     "0007_operation",
     "0008_reason",
     "0009_encryption_key",
+    "0010_fairness",
+    "0011_organization_quota",
+    "0012_invite_role",
+    "0013_token",
+    "0015_credential",
 ];
 
 on_both_engines! {

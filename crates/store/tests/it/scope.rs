@@ -4,7 +4,7 @@ use model::cluster::Cluster;
 use model::deployment::Deployment;
 use model::event::Actor;
 use model::invite::{DEFAULT_LIFETIME, Invite};
-use model::user::User;
+use model::user::{Role, User};
 use model::{OrganizationId, Resources};
 use store::{Db, Error, Page, Scope, cluster, deployment, event, invite, organization, user};
 use testing::{on_both_engines, rows};
@@ -27,7 +27,9 @@ impl Tenant {
         let new = rows::new_deployment(Some(cluster.id), None, Resources::default(), 0);
         let deployment = rows::deployment(db, organization, &new).await;
         let mut tx = db.begin(Actor::User(owner.id)).await.unwrap();
-        let invite = invite::create(&mut tx, organization, owner.id, name, DEFAULT_LIFETIME).await;
+        let invite =
+            invite::create(&mut tx, organization, owner.id, name, Role::Member, DEFAULT_LIFETIME)
+                .await;
         tx.commit().await.unwrap();
         Self { owner, cluster, deployment, invite: invite.unwrap() }
     }

@@ -5,7 +5,10 @@ use std::path::Path;
 
 use model::event::Actor;
 use model::reason::StatusReason as _;
-use store::{Db, Page, Scope, cluster, deployment, environment, event, instance, resource};
+use store::{
+    Db, Page, Scope, cluster, deployment, environment, event, instance, organization,
+    organization_quota, resource,
+};
 use testing::{Engine, on_both_engines};
 
 use crate::migration::raw;
@@ -89,6 +92,14 @@ async fn check(db: &Db) {
     let resources = resource::list_of_environment(&mut read, environments[0].id).await.unwrap();
     let found = sorted(resources.iter().map(|r| (r.node.name.clone(), r.status.as_str())));
     assert_eq!(found, ["first applied", "second applied"]);
+    let organizations = organization::list(&mut read, Scope::All, &page).await.unwrap();
+    let mut backfilled = Vec::new();
+    for organization in organizations {
+        let used = organization_quota::stored(&mut read, organization.id).await.unwrap();
+        assert_eq!(used, organization_quota::counted(&mut read, organization.id).await.unwrap());
+        backfilled.extend(used.into_iter().map(|(kind, milli)| format!("{kind}={milli}")));
+    }
+    assert!(backfilled.len() > 6, "{backfilled:?}");
     drop(read);
 
     db.number_events().await.unwrap();

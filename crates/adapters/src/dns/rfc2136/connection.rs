@@ -42,8 +42,40 @@ impl Rfc2136 {
         name: &FullName,
     ) -> Result<Option<FullName>, Fault> {
         let response = self.send(connection, message::question(self.id(), name)).await?;
+        self.alias(&response, name)
+    }
+
+    /// The target of the alias `name` in a trusted response.
+    fn alias(
+        &self,
+        response: &Message<Vec<u8>>,
+        name: &FullName,
+    ) -> Result<Option<FullName>, Fault> {
         answer::accept(self, response.header().rcode(), &[Rcode::NOERROR, Rcode::NXDOMAIN])?;
-        answer::target(self, &response, name)
+        answer::target(self, response, name)
+    }
+
+    /// Parses a response to a query for the alias `name`: with and without the check of its
+    /// signature. For fuzzing, which can't sign responses.
+    #[doc(hidden)]
+    pub fn parse_response(
+        &self,
+        name: &str,
+        response: &[u8],
+    ) -> [Result<Option<String>, Fault>; 2] {
+        let parse = |is_checked: bool| {
+            let name = self.zone.below(name)?;
+            let message = if is_checked {
+                let query = message::question(self.id(), &name);
+                let query = Signed::new(query, self.key.clone(), self.time());
+                answer::check(self, &query, response.to_vec(), self.time())?
+            } else {
+                let Ok(message) = Message::from_octets(response.to_vec()) else { return Ok(None) };
+                message
+            };
+            Ok(self.alias(&message, &name)?.map(|target| target.to_string()))
+        };
+        [parse(true), parse(false)]
     }
 
     async fn send(

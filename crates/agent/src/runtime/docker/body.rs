@@ -45,8 +45,8 @@ const CPU_PERIOD_US: i64 = 100_000;
 const MIN_QUOTA_US: i64 = 1000;
 
 /// The memory limit in bytes.
-pub(super) fn ram_bytes(spec: &Spec) -> Option<i64> {
-    limits::ram(&spec.resources).map(|ram| ram.milli() / 1000)
+pub(super) fn ram_bytes(spec: &Spec) -> i64 {
+    limits::ram(&spec.resources).milli() / 1000
 }
 
 /// The request to create a replica's container.
@@ -57,6 +57,7 @@ pub(super) fn body(
     spec: &Spec,
     image: &str,
     network: &str,
+    has_disk_limit: bool,
 ) -> ContainerCreateBody {
     let exposed: Vec<String> = spec.ports.iter().map(|port| format!("{port}/tcp")).collect();
     ContainerCreateBody {
@@ -73,23 +74,25 @@ pub(super) fn body(
                 exposed.into_iter().map(|port| (port, Some(free_port()))).collect(),
             ),
             network_mode: Some(network.to_owned()),
-            ..host(options, engine, spec)
+            ..host(options, engine, spec, has_disk_limit)
         }),
         ..ContainerCreateBody::default()
     }
 }
 
-fn host(options: &Options, engine: Engine, spec: &Spec) -> HostConfig {
-    let ram = ram_bytes(spec);
+fn host(options: &Options, engine: Engine, spec: &Spec, has_disk_limit: bool) -> HostConfig {
+    let ram = Some(ram_bytes(spec));
     // A quota instead of a number of CPUs: engines reject more CPUs than the host has.
-    let quota =
-        limits::cpu(&spec.resources).map(|cpu| cpu.milli().saturating_mul(CPU_PERIOD_US) / 1000);
+    let quota = limits::cpu(&spec.resources).milli().saturating_mul(CPU_PERIOD_US) / 1000;
     HostConfig {
         memory: ram,
         // No swap beyond the limit.
         memory_swap: ram,
-        cpu_period: quota.map(|_| CPU_PERIOD_US),
-        cpu_quota: quota.map(|quota| quota.max(MIN_QUOTA_US)),
+        cpu_period: Some(CPU_PERIOD_US),
+        cpu_quota: Some(quota.max(MIN_QUOTA_US)),
+        storage_opt: limits::disk(&spec.resources)
+            .filter(|_| has_disk_limit)
+            .map(|disk| HashMap::from([("size".to_owned(), (disk.milli() / 1000).to_string())])),
         cgroup_parent: options.cgroup_parent.clone(),
         pids_limit: Some(options.max_pids),
         cap_drop: Some(vec!["ALL".to_owned()]),
@@ -132,9 +135,14 @@ fn labels(options: &Options, id: ReplicaId, spec: &Spec, network: &str) -> HashM
 /// affect placement.
 pub(super) fn spec_hash(spec: &Spec, network: &str) -> String {
     let Spec { image, env, command, ports, restart, .. } = spec;
-    let limits = (limits::cpu(&spec.resources), ram_bytes(spec));
+    // Without defaults, and the disk only if it is requested: containers of older versions are adopted.
+    let ram_bytes = limits::requested_ram(&spec.resources).map(|ram| ram.milli() / 1000);
+    let limits = (limits::requested_cpu(&spec.resources), ram_bytes);
     let parts = (image, env, command, ports, restart, limits, network, CAPABILITIES);
-    let text = serde_json::to_vec(&parts).expect("strings serialise");
+    let mut text = serde_json::to_vec(&parts).expect("strings serialise");
+    if let Some(disk) = limits::disk(&spec.resources) {
+        text.extend(disk.to_string().bytes());
+    }
     data_encoding::HEXLOWER.encode(&Sha256::digest(text))
 }
 
@@ -158,9 +166,10 @@ mod tests {
         let mut resources = Resources::default();
         resources.set("cpu", "500m".parse().unwrap());
         resources.set("ram", "64Mi".parse().unwrap());
+        resources.set("disk", "2Gi".parse().unwrap());
         let spec = Spec { resources, ports: vec![80, 81], ..Spec::default() };
         let id = ReplicaId { deployment: DeploymentId(Xid::new(1, [0; 5], 1)), number: 3 };
-        let body = body(&Options::new("x"), Engine::Docker, id, &spec, "web", "net");
+        let body = body(&Options::new("x"), Engine::Docker, id, &spec, "web", "net", true);
         assert_eq!((&body.entrypoint, &body.cmd), (&None, &None), "the image's own command");
         let host = body.host_config.unwrap();
         assert_eq!(host.network_mode.as_deref(), Some("net"));
@@ -168,6 +177,7 @@ mod tests {
         assert_eq!(host.security_opt, Some(vec!["no-new-privileges".to_owned()]));
         assert_eq!((host.memory, host.memory_swap), (Some(64 << 20), Some(64 << 20)));
         assert_eq!((host.cpu_quota, host.cpu_period), (Some(50_000), Some(100_000)));
+        assert_eq!(host.storage_opt.unwrap()["size"], (2i64 << 30).to_string());
         assert_eq!(host.port_bindings.unwrap()["81/tcp"], Some(free_port()));
         let labels = body.labels.unwrap();
         assert_eq!((labels[PORTS].as_str(), labels[RESTART].as_str()), ("80,81", "on_failure"));

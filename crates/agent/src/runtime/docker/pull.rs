@@ -7,8 +7,10 @@ use bollard::auth::DockerCredentials;
 use bollard::models::ImageInspect;
 use bollard::query_parameters::{CreateImageOptions, RemoveImageOptions};
 use futures_util::StreamExt;
-use model::deployment::Pull;
+use model::credential::PullCredentials;
+use model::deployment::{Pull, Reason};
 use runtime::{Reference, message};
+use sha2::{Digest as _, Sha256};
 
 use super::Docker;
 use super::fault::{innermost, is_missing};
@@ -21,26 +23,33 @@ const IMAGE_TTL: Duration = Duration::from_secs(10);
 impl Docker {
     /// Ensures that the engine has an image, and returns its full name.
     ///
-    /// Pulls it each time, since a tag may have moved. If that fails, uses an image of that name
-    /// that the engine has.
-    pub(super) async fn image(&self, name: &str) -> Result<String, Error> {
+    /// Pulls it each time, since a tag may have moved, and since the engine's images are shared by
+    /// all organizations: the registry decides who may have them. If it does not answer, uses an
+    /// image of that name that the engine has.
+    pub(super) async fn image(
+        &self,
+        name: &str,
+        own: Option<&PullCredentials>,
+    ) -> Result<String, Error> {
         let reference = runtime::reference(name).map_err(|error| not_started(error, name))?;
         let whole = reference.whole();
-        let slot = named_lock(&self.images, &whole);
+        // A pull with one organization's credentials says nothing about others.
+        let account = own.map(|own| format!("{whole}\n{}\n{}", own.username, own.password));
+        let account = account.map(|text| data_encoding::HEXLOWER.encode(&Sha256::digest(text)));
+        let slot = named_lock(&self.images, account.as_deref().unwrap_or(&whole));
         let mut pulled_at = slot.lock().await;
         let before = self.inspect(&whole).await?;
-        // A digest never changes its meaning.
         let is_fresh = pulled_at.is_some_and(|at| at.elapsed() < IMAGE_TTL);
-        if before.is_some() && (is_fresh || reference.digest().is_some()) {
+        if before.is_some() && is_fresh {
             return Ok(whole);
         }
-        match (self.pull(name, &reference).await, &before) {
+        match (self.pull(name, &reference, own).await, &before) {
             (Ok(()), _) => {}
-            (Err(error), Some(_)) => {
+            (Err(error), Some(_)) if !is_denied(&error) => {
                 tracing::warn!(image = name, %error, "image pull failed, using the stored image");
                 return Ok(whole);
             }
-            (Err(error), None) => return Err(error),
+            (Err(error), _) => return Err(error),
         }
         let Some(image) = self.inspect(&whole).await? else {
             let message = format!("{} did not store the image", self.engine.as_str());
@@ -66,9 +75,14 @@ impl Docker {
         }
     }
 
-    async fn pull(&self, name: &str, reference: &Reference) -> Result<(), Error> {
+    async fn pull(
+        &self,
+        name: &str,
+        reference: &Reference,
+        own: Option<&PullCredentials>,
+    ) -> Result<(), Error> {
         let timeout = self.options.pull_timeout;
-        match tokio::time::timeout(timeout, self.pull_all(name, reference)).await {
+        match tokio::time::timeout(timeout, self.pull_all(name, reference, own)).await {
             Ok(pulled) => pulled,
             Err(_) => {
                 let message = format!("timed out after {}", message::duration(timeout));
@@ -77,12 +91,21 @@ impl Docker {
         }
     }
 
-    async fn pull_all(&self, name: &str, reference: &Reference) -> Result<(), Error> {
+    async fn pull_all(
+        &self,
+        name: &str,
+        reference: &Reference,
+        own: Option<&PullCredentials>,
+    ) -> Result<(), Error> {
         let registry = reference.registry();
+        // The engine connects on its own: this check can't pin the address.
+        if let Err(refused) = self.options.registries.check_address(reference).await {
+            return Err(not_pulled(name, Pull::Other, refused.to_string()).into());
+        }
         let options =
             CreateImageOptions { from_image: Some(reference.whole()), ..Default::default() };
-        let mut progress =
-            self.api.create_image(Some(options), None, self.credentials(reference)).boxed();
+        let credentials = self.credentials(reference, own);
+        let mut progress = self.api.create_image(Some(options), None, credentials).boxed();
         loop {
             match tokio::time::timeout(self.options.read_timeout, progress.next()).await {
                 Ok(Some(Ok(_))) => {}
@@ -98,11 +121,22 @@ impl Docker {
         }
     }
 
-    fn credentials(&self, image: &Reference) -> Option<DockerCredentials> {
-        let credentials = self.options.registries.credentials_for(image)?;
+    /// The organization's own credentials, or the platform's.
+    fn credentials(
+        &self,
+        image: &Reference,
+        own: Option<&PullCredentials>,
+    ) -> Option<DockerCredentials> {
+        let (username, password) = match own {
+            Some(own) => (&own.username, &own.password),
+            None => {
+                let platform = self.options.registries.credentials_for(image)?;
+                (&platform.username, &platform.password)
+            }
+        };
         Some(DockerCredentials {
-            username: Some(credentials.username.clone()),
-            password: Some(credentials.password.clone()),
+            username: Some(username.clone()),
+            password: Some(password.clone()),
             serveraddress: Some(image.registry().to_owned()),
             ..DockerCredentials::default()
         })
@@ -127,4 +161,12 @@ impl Docker {
         }
         Ok(())
     }
+}
+
+/// Whether the registry does not give the image to this account.
+fn is_denied(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Replica(Reason::ImagePullFailed { cause: Pull::Unauthorized | Pull::NotFound, .. })
+    )
 }

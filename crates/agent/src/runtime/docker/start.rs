@@ -1,5 +1,7 @@
 //! Starts containers and adopts running ones.
 
+use std::sync::atomic::Ordering;
+
 use bollard::errors::Error as EngineError;
 use bollard::query_parameters::{CreateContainerOptions, StartContainerOptions};
 use model::OrganizationId;
@@ -9,7 +11,7 @@ use model::deployment::Spec;
 use super::body::{body, ram_bytes, spec_hash};
 use super::inspect::{Existing, State};
 use super::watch::Restarts;
-use super::{Docker, fault};
+use super::{Docker, NO_DISK_LIMIT, fault};
 use crate::Error;
 use crate::reason::not_started;
 
@@ -24,7 +26,7 @@ impl Docker {
         spec: &Spec,
     ) -> Result<Vec<String>, Error> {
         let image = spec.image.as_deref().ok_or(Error::NoImage)?;
-        runtime::check_ram(ram_bytes(spec)).map_err(|error| not_started(error, image))?;
+        runtime::check_ram(Some(ram_bytes(spec))).map_err(|error| not_started(error, image))?;
         let name = self.container_name(id);
         let network = self.network_name(organization);
         if let Some(found) = self.find(&name).await? {
@@ -40,7 +42,7 @@ impl Docker {
         let image = if runtime::is_local(image) {
             self.local_image(organization, image).await?
         } else {
-            self.image(image).await?
+            self.image(image, spec.pull_credentials()).await?
         };
         let started = self.launch(id, &name, spec, &image, &network).await;
         if started.is_err() {
@@ -79,10 +81,12 @@ impl Docker {
         let command = spec.command.first().map(String::as_str);
         let mut attempts = 0;
         loop {
-            let options =
+            let named =
                 CreateContainerOptions { name: Some(name.to_owned()), ..Default::default() };
-            let body = body(&self.options, self.engine, id, spec, image, network);
-            let created = self.api.create_container(Some(options), body).await;
+            let has_disk_limit = self.has_disk_limit.load(Ordering::Relaxed);
+            let (options, engine) = (&self.options, self.engine);
+            let body = body(options, engine, id, spec, image, network, has_disk_limit);
+            let created = self.api.create_container(Some(named), body).await;
             let started = match created {
                 Ok(_) => self.run(name).await,
                 Err(error) => Err(error),
@@ -91,6 +95,12 @@ impl Docker {
             match started {
                 Ok(()) => return self.endpoints(name).await,
                 Err(error) if attempts < MAX_ATTEMPTS && is_port_taken(&error) => {
+                    self.remove(name).await?;
+                }
+                Err(error) if has_disk_limit && is_disk_not_limited(&error) => {
+                    let cause = fault::innermost(&error);
+                    tracing::warn!(cause, "CONTAINERS RUN WITHOUT A DISK LIMIT: {NO_DISK_LIMIT}");
+                    self.has_disk_limit.store(false, Ordering::Relaxed);
                     self.remove(name).await?;
                 }
                 Err(error) => return Err(self.not_started(&error, command).into()),
@@ -110,6 +120,14 @@ impl Docker {
             _ => Ok(Vec::new()),
         }
     }
+}
+
+/// Whether the engine's storage driver can't limit the size of containers.
+fn is_disk_not_limited(error: &EngineError) -> bool {
+    let message = fault::innermost(error);
+    ["storage-opt", "storage opt", "pquota", "project quota", "overlay.size"]
+        .iter()
+        .any(|text| message.contains(text))
 }
 
 fn is_port_taken(error: &EngineError) -> bool {

@@ -120,10 +120,11 @@ fn readiness(probe: &Probe) -> Value {
 
 /// Limits and requests.
 fn amounts(spec: &Spec) -> Value {
-    let all = spec.resources.iter().filter(|(kind, amount)| match *kind {
-        "ram" => limits::ram(&spec.resources).is_some(),
-        _ => !amount.is_zero(),
-    });
+    let mut resources = spec.resources.clone();
+    resources.set("cpu", limits::cpu(&spec.resources));
+    resources.set("ram", limits::ram(&spec.resources));
+    resources.set("disk", limits::disk(&spec.resources).unwrap_or_default());
+    let all = resources.iter().filter(|(_, amount)| !amount.is_zero());
     let all: Map<String, Value> = all
         .filter_map(|(kind, amount)| quantity::to_kubernetes(kind, amount))
         .map(|(name, amount)| (name, json!(amount)))

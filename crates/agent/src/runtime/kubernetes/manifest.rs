@@ -4,7 +4,7 @@ use model::agent::ReplicaId;
 use serde_json::{Value, json};
 
 use super::fault::Refusal;
-use super::names::{self, AGENT, HOME_NAMESPACE};
+use super::names::{self, HOME_NAMESPACE};
 use super::object::ObjectRef;
 use super::{Kubernetes, start};
 use crate::Error;
@@ -14,7 +14,7 @@ const TEMPLATES: [&str; 2] =
     ["/spec/template/metadata", "/spec/jobTemplate/spec/template/metadata"];
 
 impl Kubernetes {
-    /// The objects of an instance, in order: namespaces, role bindings, manifests.
+    /// The objects of an instance, in order: namespaces, manifests.
     pub(super) async fn instance_objects(
         &self,
         id: ReplicaId,
@@ -38,11 +38,12 @@ impl Kubernetes {
         namespaces.sort();
         namespaces.dedup();
         let namespaces = namespaces.into_iter().filter(|name| *name != self.agent_namespace);
-        Ok(namespaces.flat_map(|name| self.namespace_objects(id, &name)).chain(objects).collect())
+        Ok(namespaces.map(|name| self.namespace_object(id, &name)).chain(objects).collect())
     }
 
-    /// A namespace, and the agent's role binding in it if one is configured.
-    fn namespace_objects(&self, id: ReplicaId, name: &str) -> Vec<(ObjectRef, Value)> {
+    /// A namespace. With an instance role, the server creates it and binds that role in it; the
+    /// agent must not bind roles.
+    fn namespace_object(&self, id: ReplicaId, name: &str) -> (ObjectRef, Value) {
         let mut labels = names::labels(id);
         labels[HOME_NAMESPACE] = json!(self.agent_namespace);
         labels["pod-security.kubernetes.io/enforce"] = json!("baseline");
@@ -51,19 +52,7 @@ impl Kubernetes {
             ..ObjectRef::new("", "v1", "Namespace", "namespaces", "", name)
         };
         let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}});
-        let mut all = vec![(object_ref, object)];
-        if let Some(role) = &self.options.instance_role {
-            let rbac = "rbac.authorization.k8s.io";
-            let object_ref = ObjectRef::new(rbac, "v1", "RoleBinding", "rolebindings", name, AGENT);
-            all.push((
-                object_ref,
-                json!({"apiVersion": format!("{rbac}/v1"), "kind": "RoleBinding",
-                "metadata": {"name": AGENT, "namespace": name, "labels": names::labels(id)},
-                "subjects": [{"kind": "ServiceAccount", "name": AGENT, "namespace": self.agent_namespace}],
-                "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": role}}),
-            ));
-        }
-        all
+        (object_ref, object)
     }
 
     /// Rejects objects of other owners. Waits for an object that is terminating.

@@ -49,6 +49,7 @@ pub(super) fn from_kubernetes(name: &str) -> Option<&str> {
     match name {
         "cpu" => Some("cpu"),
         "memory" => Some("ram"),
+        "ephemeral-storage" => Some("disk"),
         "nvidia.com/gpu" => Some("gpu"),
         other if other.contains('/') && !other.starts_with("hugepages-") => Some(other),
         _ => None,
@@ -61,6 +62,7 @@ pub(super) fn to_kubernetes(kind: &str, amount: Quantity) -> Option<(String, Str
     match kind {
         "cpu" => Some(("cpu".into(), format!("{}m", amount.milli()))),
         "ram" => Some(("memory".into(), whole)),
+        "disk" => Some(("ephemeral-storage".into(), whole)),
         "gpu" => Some(("nvidia.com/gpu".into(), whole)),
         other if other.contains('/') => Some((other.into(), whole)),
         _ => None,
@@ -95,6 +97,9 @@ mod tests {
         let memory = Some(("memory".into(), "2".into()));
         assert_eq!(to_kubernetes("ram", Quantity::from_milli(1500)), memory);
         assert_eq!(to_kubernetes("seats", Quantity::ZERO), None);
-        assert_eq!(from_kubernetes("ephemeral-storage"), None);
+        assert_eq!(from_kubernetes("ephemeral-storage"), Some("disk"));
+        let disk = Some(("ephemeral-storage".into(), "2147483648".into()));
+        assert_eq!(to_kubernetes("disk", Quantity::whole(2 << 30)), disk);
+        assert_eq!(from_kubernetes("pods"), None);
     }
 }

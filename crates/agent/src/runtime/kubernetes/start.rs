@@ -22,7 +22,7 @@ use crate::reason::not_started;
 use crate::runtime::limits;
 
 /// Attempts until a new role binding takes effect.
-const ROLE_ATTEMPTS: usize = 20;
+const ROLE_ATTEMPTS: usize = 240;
 const ROLE_WAIT: Duration = Duration::from_millis(250);
 
 impl Kubernetes {
@@ -66,7 +66,7 @@ impl Kubernetes {
         record: &ObjectRef,
     ) -> Result<Run, Error> {
         let image = spec.image.as_deref().ok_or(Error::NoImage)?;
-        let ram_bytes = limits::ram(&spec.resources).map(|ram| ram.milli() / 1000);
+        let ram_bytes = Some(limits::ram(&spec.resources).milli() / 1000);
         runtime::check_ram(ram_bytes).map_err(|error| not_started(error, image))?;
         body::check_env(&spec.env)?;
         let node = self.node(node);
@@ -121,8 +121,8 @@ impl Kubernetes {
         Ok(Run { id, objects, workload: None, endpoints, was_observed: AtomicBool::new(false) })
     }
 
-    /// Applies an object unless it has another owner. A role binding just created by the agent may
-    /// take effect a moment later.
+    /// Applies an object unless it has another owner. The server creates the namespace of an instance
+    /// and binds the agent's role in it meanwhile.
     async fn apply_ours(
         &self,
         id: ReplicaId,

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use model::access::{Action, SubjectKind, Verb};
 use model::environment::Environment;
 use model::resource::Resource;
 use model::template::Executor;
@@ -14,6 +15,9 @@ use store::Tx;
 use crate::app::Adopters;
 use crate::caller::Caller;
 use crate::{App, Problem};
+
+/// Adopting objects of external systems.
+const ADOPT: Action = Action::new(SubjectKind::Resource, Verb::Administer);
 
 /// Fails if the request adopts objects of external systems and the caller may not. Called in the
 /// transaction that records the adoptions.
@@ -46,7 +50,7 @@ pub(crate) fn must_be_allowed_for(
         matches!(executor, Executor::Terraform | Executor::ConsulKv | Executor::VaultSecret);
     let why = match app.settings.adopt {
         _ if !is_external => return Ok(()),
-        Adopters::Owners if caller.is_owner() => return Ok(()),
+        Adopters::Owners if caller.allows(ADOPT) => return Ok(()),
         Adopters::Admin if caller.is_admin() => return Ok(()),
         Adopters::Owners => "only an owner of the organization may adopt them (--adopt owners)",
         Adopters::Admin => {

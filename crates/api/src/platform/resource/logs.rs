@@ -86,7 +86,7 @@ pub(crate) async fn resource_logs(
     let of = store::environment::get(&mut read, caller.scope(), id).await?;
     let one = super::named(&mut read, &of, &name).await?;
     drop(read);
-    let open = OpenStream::new(&app, &caller, from)?;
+    let open = OpenStream::new(&app, &caller, from).await?;
     respond(&app, open, &headers, LogSource::Resource(Box::new(one)), &filter).await
 }
 
@@ -106,7 +106,7 @@ pub(crate) async fn cluster_logs(
 ) -> Result<Response, Problem> {
     let id = id("cluster", &text)?;
     let found = store::cluster::get_own(&mut app.db.read().await?, caller.scope(), id).await?;
-    let open = OpenStream::new(&app, &caller, from)?;
+    let open = OpenStream::new(&app, &caller, from).await?;
     respond(&app, open, &headers, LogSource::Cluster(found.id), &filter).await
 }
 

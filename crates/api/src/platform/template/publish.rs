@@ -17,6 +17,7 @@ use crate::app::Publishers;
 use crate::body::{self, content_type, read_up_to};
 use crate::caller::{Call, Caller};
 use crate::page::{Query, flag};
+use crate::storage::Storage;
 use crate::{App, Problem};
 
 /// An uploaded template with its files.
@@ -133,8 +134,15 @@ pub(crate) async fn template_publish(
     let hash = template::hash(&template, &upload.files);
     let (source, files) = (&upload.text, &upload.files);
     let new = NewTemplate { organization_id, template: &template, source, files, hash: &hash };
+    let storage = match organization_id {
+        Some(owner) if !files.is_empty() => Some(Storage::lock(&app, owner).await?),
+        _ => None,
+    };
     let mut tx = app.db.begin(caller.actor()).await?;
     let (published, is_new) = store::template::publish(&mut tx, &new).await?;
+    if let Some(storage) = storage.as_ref().filter(|_| is_new) {
+        storage.admit(files.values().map(|content| content.len() as u64).sum())?;
+    }
     let template_response = complete(&mut tx, published).await?;
     tx.commit().await?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };

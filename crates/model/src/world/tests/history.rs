@@ -27,6 +27,9 @@ enum Op {
     Grow(Index, i64),
     Shrink(Index),
     Budget(u32, Option<u32>),
+    /// The machine changes its size.
+    Machine(i64, i64),
+    Weight(u32, i64),
     Pass(i64),
     Decide(usize),
 }
@@ -41,15 +44,16 @@ struct Request {
     pin: Option<u32>,
     zone: Option<u8>,
     owner: Option<u32>,
+    is_container: bool,
 }
 
 fn request() -> impl Strategy<Value = Request> {
     let size = (1i64..6, prop_oneof![3 => Just(0i64), 1 => 1i64..3], 0i64..4);
-    let pin = prop::option::weighted(0.3, 1u32..4);
+    let pin = prop::option::weighted(0.3, 1u32..5);
     let zone = prop::option::weighted(0.2, 0u8..2);
     let owner = prop::option::weighted(0.2, 900u32..903);
-    (size, 0i64..4, 1u32..3, pin, zone, owner).prop_map(
-        |((cpu, gpu, ram), priority, organization, pin, zone, owner)| Request {
+    (size, 0i64..4, 1u32..3, pin, zone, owner, any::<bool>()).prop_map(
+        |((cpu, gpu, ram), priority, organization, pin, zone, owner, is_container)| Request {
             cpu,
             gpu,
             ram,
@@ -58,6 +62,7 @@ fn request() -> impl Strategy<Value = Request> {
             pin,
             zone,
             owner,
+            is_container,
         },
     )
 }
@@ -77,6 +82,8 @@ fn op() -> impl Strategy<Value = Op> {
         1 => (any::<Index>(), 1i64..8).prop_map(|(i, n)| Op::Grow(i, n)),
         1 => any::<Index>().prop_map(Op::Shrink),
         1 => (1u32..3, prop::option::of(0u32..3)).prop_map(|(o, left)| Op::Budget(o, left)),
+        1 => (1i64..12, 0i64..3).prop_map(|(cpu, gpu)| Op::Machine(cpu, gpu)),
+        1 => (1u32..3, 1i64..4).prop_map(|(o, weight)| Op::Weight(o, weight)),
         2 => (1i64..200).prop_map(Op::Pass),
         4 => (1usize..8).prop_map(Op::Decide),
         4 => Just(Op::Decide(ENOUGH)),
@@ -87,6 +94,8 @@ fn op() -> impl Strategy<Value = Op> {
 struct Sim {
     world: World,
     clusters: Vec<Cluster>,
+    /// Capacity of the machine of the first, second and fourth cluster.
+    machine: Resources,
     now: Time,
     next: u32,
 }
@@ -106,24 +115,33 @@ fn node(name: &str, cpu: i64, gpu: i64, zone: &str) -> Node {
     Node { name: name.to_owned(), capacity, manually_reserved: Resources::default(), labels }
 }
 
+const MACHINE: &str = "host";
+
+fn machine(cpu: i64, gpu: i64) -> Resources {
+    Resources::from([("cpu", cpu), ("gpu", gpu), ("ram", cpu)])
+}
+
 impl Sim {
     fn new(sizes: &[(i64, i64)]) -> Self {
-        let owners = [None, Some(organization(1)), None];
+        let owners = [None, Some(organization(1)), None, Some(organization(2))];
         let clusters: Vec<Cluster> = (1u32..)
             .zip(owners)
             .map(|(n, owner)| {
-                let nodes = sizes.iter().enumerate().filter(|(i, _)| i % 3 + 1 == n as usize);
+                let nodes = sizes.iter().enumerate().filter(|(i, _)| i % 4 + 1 == n as usize);
                 let nodes = nodes
                     .map(|(i, &(cpu, gpu))| node(&format!("n{i}"), cpu, gpu, ["a", "b"][i % 2]));
                 let (id, labels) = (cluster_id(n), BTreeMap::new());
-                Cluster { id, owner, is_ready: true, labels, nodes: nodes.collect() }
+                let machine = (n != 3).then(|| MACHINE.to_owned());
+                Cluster { id, owner, machine, is_ready: true, labels, nodes: nodes.collect() }
             })
             .collect();
         let mut world = World::new(settings());
+        let machine = machine(8, 1);
+        world.set_machine(MACHINE, &machine, &Resources::default());
         for cluster in &clusters {
             world.set_cluster(cluster.clone());
         }
-        Self { world, clusters, now: Time(0), next: 1000 }
+        Self { world, clusters, machine, now: Time(0), next: 1000 }
     }
 
     fn pick(&self, index: Index, is: impl Fn(&State) -> bool) -> Option<(Unit, State)> {
@@ -150,6 +168,7 @@ impl Sim {
             target: request.pin.map_or(Target::Any, |n| Target::Cluster(cluster_id(n))),
             selector: zone.into_iter().collect(),
             is_spread: request.owner.is_some(),
+            is_container: request.is_container,
             run_for: None,
             ends_at: None,
         });
@@ -221,6 +240,11 @@ impl Sim {
                 let budget = left.map(|limit| Budget { limit, used: 0 });
                 self.world.set_budget(organization(n), budget);
             }
+            Op::Machine(cpu, gpu) => {
+                self.machine = machine(cpu, gpu);
+                self.world.set_machine(MACHINE, &self.machine, &Resources::default());
+            }
+            Op::Weight(n, weight) => self.world.set_weight(organization(n), weight),
             Op::Pass(seconds) => self.now = self.now + Duration::from_secs(seconds.unsigned_abs()),
             Op::Decide(steps) => self.decide(steps),
         }
@@ -228,7 +252,7 @@ impl Sim {
     }
 
     fn facts(&self) -> Facts {
-        Facts::new(&self.clusters, &self.world)
+        Facts::new(&self.clusters, &self.machine, &self.world)
     }
 
     fn decide(&mut self, steps: usize) {
@@ -270,6 +294,9 @@ impl Sim {
     /// A new world with the same facts.
     fn rebuilt(&self, backwards: bool) -> World {
         let mut world = World::new(settings());
+        if !backwards {
+            world.set_machine(MACHINE, &self.machine, &Resources::default());
+        }
         let mut units = units_of(&self.world);
         let mut clusters = self.clusters.clone();
         if backwards {
@@ -294,7 +321,11 @@ impl Sim {
         for cluster in clusters {
             world.set_cluster(cluster);
         }
+        if backwards {
+            world.set_machine(MACHINE, &self.machine, &Resources::default());
+        }
         for n in 1..3 {
+            world.set_weight(organization(n), self.world.weight(organization(n)));
             world.set_budget(organization(n), self.world.budgets.get(&organization(n)).copied());
         }
         self.world
@@ -402,6 +433,9 @@ fn check_starts(before: &Facts, decisions: &Decisions) {
         for kind in KINDS {
             let demand = unit.request.get(kind).milli();
             assert!(demand == 0 || demand <= facts.free(&node, kind), "oversubscribed: {start:?}");
+            let takes = unit.is_container && node.is_on_machine && demand > 0;
+            let on_machine = facts.machine_free(kind, None).0;
+            assert!(!takes || demand <= on_machine, "machine oversubscribed: {start:?}");
         }
         let is_ahead = |other: &Unit, state: &State| {
             matches!(state, State::Pending { .. }) && other.rank() < unit.rank()
@@ -409,7 +443,7 @@ fn check_starts(before: &Facts, decisions: &Decisions) {
         let ahead = facts.units.iter().filter(|(other, state)| is_ahead(other, state));
         let first = ahead
             .map(|(other, _)| other)
-            .filter(|other| facts.may_use(other, &node) && other.request.fits(&node.capacity));
+            .filter(|other| facts.may_use(other, &node) && facts.fits_empty(other, &node));
         let first = first.min_by_key(|other| other.rank()).map(|other| other.id);
         assert_eq!(start.backfill.map(|backfill| backfill.ahead), first, "{start:?}");
         let entry = facts.units.iter_mut().find(|(other, _)| other.id == unit.id).unwrap();
@@ -431,11 +465,14 @@ proptest! {
     }
 }
 
-/// A unit on a node: node, CPU, GPU, priority and start.
-type On = (Index, i64, i64, i64, i64);
+/// A unit on a node: node, CPU, GPU, priority, start, organization and whether it is a container.
+type On = (Index, i64, i64, i64, i64, u32, bool);
 
 fn residents(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<On>> {
-    prop::collection::vec((any::<Index>(), 1i64..4, 0i64..2, -2i64..4, 0i64..50), count)
+    let kind = (prop_oneof![2 => Just(1u32), 2 => 2u32..4], any::<bool>());
+    let unit = (any::<Index>(), 1i64..4, 0i64..2, -2i64..4, 0i64..50, kind);
+    let unit = unit.prop_map(|(i, cpu, gpu, p, at, (o, c))| (i, cpu, gpu, p, at, o, c));
+    prop::collection::vec(unit, count)
 }
 
 /// Checks that the victims of an arrival (CPU, GPU, priority) have the least loss.
@@ -444,22 +481,28 @@ fn check_least_loss(
     residents: Vec<On>,
     arrival: (i64, i64, i64),
     limit: Option<u32>,
+    is_container: bool,
 ) {
     let mut sim = Sim::new(sizes);
-    for (n, (index, cpu, gpu, priority, started)) in (1u32..).zip(residents) {
+    for (n, (index, cpu, gpu, priority, started, owner, is_container)) in (1u32..).zip(residents) {
         let facts = sim.facts();
         let node = index.get(&facts.nodes);
         let request = Resources::from([("cpu", cpu), ("gpu", gpu)]);
         if KINDS.iter().all(|kind| request.get(kind).milli() <= facts.free(node, kind)) {
-            let unit = Unit { request, ..unit(n, cpu, priority) };
-            sim.world.set_placed(&unit, node.place.clone(), Time(started));
+            let organization = node.owner.unwrap_or(organization(owner));
+            let unit = Unit { organization, request, is_container, ..unit(n, cpu, priority) };
+            let takes = is_container && node.is_on_machine;
+            let fits = |k: &str| unit.request.get(k).milli() <= facts.machine_free(k, None).0;
+            if !takes || KINDS.iter().all(|kind| fits(kind)) {
+                sim.world.set_placed(&unit, node.place.clone(), Time(started));
+            }
         }
     }
     let budget = limit.map(|limit| Budget { limit, used: 0 });
     sim.world.set_budget(organization(1), budget);
     sim.now = Time(50);
     let request = Resources::from([("cpu", arrival.0), ("gpu", arrival.1)]);
-    let arrival = Unit { request, ..unit(99, 0, arrival.2) };
+    let arrival = Unit { request, is_container, ..unit(99, 0, arrival.2) };
     sim.world.add_pending(&arrival);
     let facts = sim.facts();
     let decisions = sim.world.decide(sim.now, ENOUGH);
@@ -475,6 +518,14 @@ fn check_least_loss(
         let State::Placed { started, .. } = state else { panic!("{state:?}") };
         loss.plus(unit.priority, *started, sim.now)
     });
+    let mut victims: Vec<&(Unit, State)> =
+        decisions.preemptions.iter().map(|p| facts.unit(p.victim)).collect();
+    victims.sort_by_key(|(unit, state)| match state {
+        State::Placed { started, .. } => (unit.priority, std::cmp::Reverse(*started), unit.id),
+        _ => panic!("{state:?}"),
+    });
+    let victims: Vec<&Unit> = victims.into_iter().map(|(unit, _)| unit).collect();
+    assert!(facts.is_fair(&arrival, &victims), "a protected organization is preempted");
     let got = (!decisions.preemptions.is_empty()).then_some(chosen);
     assert_eq!(got, best);
 }
@@ -486,8 +537,9 @@ proptest! {
         residents in residents(0..16),
         arrival in (1i64..8, 0i64..3, 0i64..5),
         limit in prop::option::of(0u32..4),
+        is_container in any::<bool>(),
     ) {
-        check_least_loss(&sizes, residents, arrival, limit);
+        check_least_loss(&sizes, residents, arrival, limit, is_container);
     }
 
     #[test]
@@ -496,7 +548,8 @@ proptest! {
         residents in residents(12..36),
         arrival in (3i64..9, 0i64..3, 1i64..5),
         limit in prop::option::weighted(0.2, 2u32..6),
+        is_container in any::<bool>(),
     ) {
-        check_least_loss(&sizes, residents, arrival, limit);
+        check_least_loss(&sizes, residents, arrival, limit, is_container);
     }
 }

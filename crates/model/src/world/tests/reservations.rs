@@ -15,7 +15,7 @@ fn node(name: &str, cpu: i64, zone: &str) -> Node {
 
 fn own(nodes: Vec<Node>) -> Cluster {
     let (owner, labels) = (Some(organization(1)), BTreeMap::new());
-    Cluster { id: cluster_id(1), owner, is_ready: true, labels, nodes }
+    Cluster { id: cluster_id(1), owner, machine: None, is_ready: true, labels, nodes }
 }
 
 /// All nodes are full of units of the same priority; half of them may be reserved. Unit 10 requests

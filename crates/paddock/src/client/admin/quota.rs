@@ -1,24 +1,48 @@
-//! `paddock admin quota`: manages quota grants.
+//! `paddock admin quota`: manages quotas of organizations, and quota grants of service kinds.
 
 use serde::Deserialize;
-use wire::quota::{Grant, Grants, NewGrant};
+use wire::quota::{Grant, Grants, NewGrant, OrganizationQuotas, QuotaChange, QuotaLimit};
 
 use crate::client::call::{Call, request};
 use crate::client::error::Error;
 use crate::client::format;
-use crate::client::http::Api;
+use crate::client::http::{Api, ApiResponse};
 use crate::client::page;
 use crate::client::parse;
 use crate::client::print::Printer;
 use crate::client::prompt;
-use crate::client::quota::limit;
+use crate::client::quota::{self, limit};
 use crate::client::subject;
 use crate::client::table::Table;
 
 /// `paddock admin quota …`.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
-    /// Grant quota; replaces an existing grant of the same type to the same holder
+    /// Set quotas of an organization
+    #[command(after_help = "\
+KIND is deployments, clusters, instances, environments, templates, members, invites, tokens,
+service_accounts, streams, storage, or a resource type such as cpu, ram, gpu or disk. A quota below
+the usage stops nothing: requests that add to the usage are refused.
+
+Example:
+  paddock admin quota set acme cpu=8 ram=16Gi deployments=100
+  paddock admin quota set acme cpu=none clusters=unlimited")]
+    Set {
+        /// Name or id of the organization
+        #[arg(value_name = "ORG")]
+        org: String,
+        /// Limits; `none` restores the default of the platform
+        #[arg(value_name = "KIND=LIMIT", required = true, value_parser = parse::pair)]
+        quotas: Vec<(String, String)>,
+    },
+    /// Show the quotas and usage of an organization
+    #[command(after_help = "Example:\n  paddock admin quota show acme")]
+    Show {
+        /// Name or id of the organization
+        #[arg(value_name = "ORG")]
+        org: String,
+    },
+    /// Grant quota of a service kind; replaces an existing grant of the same type to the same holder
     #[command(after_help = "\
 While no grant exists, usage is not limited. Once one exists, all users are limited to granted quota
 and trials.
@@ -93,10 +117,37 @@ pub(crate) struct HolderFilter {
 /// Runs a command.
 pub(super) async fn run(command: Command, api: &Api, printer: &mut Printer) -> Result<(), Error> {
     match command {
+        Command::Set { org, quotas } => set(api, printer, &org, quotas).await,
+        Command::Show { org } => show(api, printer, &org).await,
         Command::Grant(args) => grant(api, printer, args).await,
         Command::List { holder } => list(api, printer, holder).await,
         Command::Revoke { id, yes } => revoke(api, printer, &id, yes).await,
     }
+}
+
+async fn set(
+    api: &Api,
+    printer: &mut Printer,
+    org: &str,
+    quotas: Vec<(String, String)>,
+) -> Result<(), Error> {
+    let limit = |text: String| (text != "none").then_some(QuotaLimit(text));
+    let quotas = quotas.into_iter().map(|(kind, text)| (kind, limit(text))).collect();
+    let id = organization(api, org).await?;
+    let body = request(&QuotaChange { quotas });
+    let response = api.send(&Call::patch(&["admin", "organizations", &id, "quotas"], body)).await?;
+    printer.response(&response, || quotas_of(api, &response))
+}
+
+async fn show(api: &Api, printer: &mut Printer, org: &str) -> Result<(), Error> {
+    let id = organization(api, org).await?;
+    let response = api.send(&Call::get(&["organizations", &id, "quotas"])).await?;
+    printer.response(&response, || quotas_of(api, &response))
+}
+
+fn quotas_of(api: &Api, response: &ApiResponse) -> Result<String, Error> {
+    let quotas: OrganizationQuotas = api.read(response)?;
+    Ok(quota::organization(&quotas.items))
 }
 
 async fn grant(api: &Api, printer: &mut Printer, args: GrantArgs) -> Result<(), Error> {
@@ -145,7 +196,7 @@ impl GrantArgs {
 }
 
 /// Id of an organization. A text in the format of an id is one, unless it is a name.
-async fn organization(api: &Api, which: &str) -> Result<String, Error> {
+pub(super) async fn organization(api: &Api, which: &str) -> Result<String, Error> {
     #[derive(Deserialize)]
     struct Organization {
         id: String,

@@ -12,7 +12,7 @@ use super::{dry_run, view};
 /// `paddock deploy`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-If none of --cpu, --ram and --resource is given, each replica requests 100m cpu and 64Mi ram.
+Each replica requests 100m cpu and 64Mi ram unless --cpu or --ram is given.
 
 Example:
   paddock deploy nginx:1 --name web --port 80 --wait

@@ -2,6 +2,7 @@
 
 use model::{ClusterId, DeploymentId};
 use wire::explain::{DryRun, ReplicaDryRun};
+use wire::quota::QuotaExceeded;
 
 use super::super::error::Error;
 use super::super::format;
@@ -25,8 +26,22 @@ pub(super) async fn print(
     let deployments = dry_run.replicas.iter().flat_map(deployments);
     let names = Names::look_up(api, clusters, deployments).await;
     printer.text(&table(&dry_run, &names))?;
+    for exceeded in &dry_run.exceeded_quotas {
+        printer.note(&refusal(exceeded));
+    }
     printer.note("dry run: no changes made");
     Ok(())
+}
+
+/// Why the deployment would be refused.
+fn refusal(exceeded: &QuotaExceeded) -> String {
+    let QuotaExceeded { kind, used, requested, limit } = exceeded;
+    format!(
+        "the deployment would be refused: quota of {kind} exceeded: {} of {} in use, {} requested",
+        used.to_short_string(),
+        limit.to_short_string(),
+        requested.to_short_string()
+    )
 }
 
 fn table(dry_run: &DryRun, names: &Names) -> String {

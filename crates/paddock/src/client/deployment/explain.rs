@@ -10,6 +10,7 @@ use super::super::format;
 use super::super::http::Api;
 use super::super::names::Names;
 use super::super::print::Printer;
+use super::super::quota;
 use super::super::subject::{self, DEPLOYMENT};
 use super::super::table;
 use super::why;
@@ -39,7 +40,9 @@ fn text(label: &str, explanation: &DeploymentExplanation, names: &Names) -> Stri
     ]);
     let parts = grouped(&explanation.replicas, names).into_iter();
     let parts = parts.map(|(numbers, text)| format!("{}: {text}\n", replica_label(&numbers)));
-    iter::once(head).chain(parts).collect::<Vec<_>>().join("\n")
+    let quotas = Some(quota::organization(&explanation.quotas));
+    let quotas = quotas.filter(|_| !explanation.quotas.is_empty());
+    iter::once(head).chain(parts).chain(quotas).collect::<Vec<_>>().join("\n")
 }
 
 /// Groups replicas that have the same explanation.
@@ -95,6 +98,12 @@ mod tests {
             status_reason: "1 of 4 replicas run.".into(),
             reason_code: "CapacityReserved".into(),
             replicas: replicas.into(),
+            quotas: vec![wire::quota::OrganizationQuota {
+                kind: "cpu".into(),
+                used: "8".parse().unwrap(),
+                limit: Some("8".parse().unwrap()),
+                is_default: false,
+            }],
         };
         let want = "\
 DEPLOYMENT  web
@@ -106,6 +115,9 @@ Replica 0: placed.
   placed on: prod/a
 
 Replicas 1–3: pending, behind other replicas in the queue that need the same capacity.
+
+QUOTA  USED  LIMIT  SOURCE
+cpu    8     8      organization
 ";
         assert_eq!(text("web", &explanation, &Names::from([("c", "prod")])), want);
     }

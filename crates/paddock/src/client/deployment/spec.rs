@@ -1,16 +1,11 @@
 //! Specification of a new deployment, as flags and as a request body.
 
-use std::collections::BTreeMap;
-
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use super::super::error::Error;
 use super::super::parse;
 use super::super::resources::{Resources, unique};
-
-/// Default resources of a deployment with an image.
-const DEFAULT_RESOURCES: [(&str, &str); 2] = [("cpu", "100m"), ("ram", "64Mi")];
 
 /// All options but the image.
 #[derive(Debug, Default, clap::Args)]
@@ -84,10 +79,7 @@ impl Spec {
         let env = unique("variable", self.env)?;
         let labels = unique("label", self.labels)?;
         let node_selector = unique("label", self.node_selector)?;
-        let resources = match &image {
-            Some(_) if self.resources.is_empty() => default_resources(),
-            _ => self.resources.by_type()?,
-        };
+        let resources = self.resources.by_type()?;
         let fields = [
             ("name", self.name.map(Value::from)),
             ("image", image.map(Value::from)),
@@ -107,10 +99,6 @@ impl Spec {
         let given = fields.into_iter().filter_map(|(name, value)| Some((name.into(), value?)));
         Ok(Value::Object(given.collect()))
     }
-}
-
-fn default_resources() -> BTreeMap<String, String> {
-    DEFAULT_RESOURCES.map(|(kind, amount)| (kind.to_owned(), amount.to_owned())).into()
 }
 
 #[cfg(test)]
@@ -160,11 +148,9 @@ mod tests {
     }
 
     #[test]
-    fn image_without_resources_gets_defaults() {
-        let defaults = json!({ "cpu": "100m", "ram": "64Mi" });
-        assert_eq!(request("").unwrap()["resources"], defaults);
+    fn default_resources_are_left_to_the_server() {
+        assert_eq!(request("").unwrap()["resources"], json!({}));
         assert_eq!(request("--ram 1Gi").unwrap()["resources"], json!({ "ram": "1Gi" }));
-        // A reservation has no default resources.
         assert_eq!(request_for(None, ""), Ok(json!({ "resources": {} })));
     }
 

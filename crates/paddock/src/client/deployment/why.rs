@@ -1,6 +1,6 @@
 //! Placement explanation of a replica as text, for `explain` and `--dry-run`.
 
-use model::{ClusterId, DeploymentId};
+use model::{ClusterId, DeploymentId, Resources};
 use wire::explain::{Blocker, NodeShortage, ReplicaExplanation};
 
 use super::super::format;
@@ -29,6 +29,9 @@ pub(super) fn verdict(why: &ReplicaExplanation) -> String {
         ("not_now", Some("yielding")) => "pending, preemption victims are stopping".into(),
         ("not_now", Some("budget")) => {
             "pending, the organization has reached its limit of preemptions per hour".into()
+        }
+        ("not_now", Some("fair_share")) => {
+            "pending, organizations within their fair share are not preempted".into()
         }
         ("not_now", None) => "pending, not yet evaluated".into(),
         (verdict, wait) => {
@@ -64,14 +67,28 @@ fn reserved_place(why: &ReplicaExplanation, names: &Names) -> Option<String> {
 
 fn shortage_text(shortage: &NodeShortage, names: &Names) -> String {
     let place = place(names, shortage.cluster_id, &shortage.node);
-    if shortage.missing.is_empty() {
-        return format!("not eligible: {place} (labels or anti-affinity)");
-    }
-    let missing = shortage.missing.iter();
-    let missing = missing.map(|(kind, n)| format!("{} {kind}", format::amount(kind, n)));
-    let missing = missing.collect::<Vec<_>>().join(" and ");
     let too_small = if shortage.too_small { ", even if empty" } else { "" };
-    format!("missing on {place}: {missing}{too_small}")
+    match (shortage.missing.is_empty(), shortage.missing_on_machine.is_empty()) {
+        (true, true) => format!("not eligible: {place} (labels or anti-affinity)"),
+        (true, false) => {
+            let missing = amounts(&shortage.missing_on_machine);
+            format!("missing on the machine of {place}: {missing}{too_small}")
+        }
+        (false, is_enough) => {
+            let machine = if is_enough {
+                String::new()
+            } else {
+                format!("; on its machine: {}", amounts(&shortage.missing_on_machine))
+            };
+            format!("missing on {place}: {}{too_small}{machine}", amounts(&shortage.missing))
+        }
+    }
+}
+
+fn amounts(missing: &Resources) -> String {
+    let missing = missing.iter();
+    let missing = missing.map(|(kind, n)| format!("{} {kind}", format::amount(kind, n)));
+    missing.collect::<Vec<_>>().join(" and ")
 }
 
 /// Replicas by name, and the number of replicas of other organizations.
@@ -105,6 +122,7 @@ mod tests {
             ("not_now", Some("short"), "insufficient free capacity"),
             ("not_now", Some("behind"), "behind other replicas"),
             ("not_now", Some("yielding"), "victims are stopping"),
+            ("not_now", Some("fair_share"), "within their fair share are not preempted"),
             ("not_now", Some("budget"), "reached its limit of preemptions per hour"),
             ("not_now", None, "not yet evaluated"),
             ("new", Some("word"), "new (word)"),

@@ -7,6 +7,7 @@ use wire::instance::NewInstance;
 
 use super::super::call::request;
 use super::super::error::Error;
+use super::super::hint;
 use super::super::http::Api;
 use super::super::print::Printer;
 use super::super::subject::{self, CLUSTER, Kind};
@@ -84,7 +85,7 @@ fn with_hint(error: Error) -> Error {
     } else if is_about(&["cluster_id"]) {
         r#"run "paddock cluster list" to see the clusters of your organization"#
     } else if error.status() == Some(409) && !is_about(&["name"]) {
-        r#"run "paddock quota" to see your quota and usage"#
+        hint::QUOTA
     } else {
         return error;
     };

@@ -6,15 +6,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::Resolver;
+use base::resolver::refusal;
 use futures_util::StreamExt;
+use model::address::Policy;
 use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue, LOCATION, WWW_AUTHENTICATE};
-use reqwest::redirect::Policy;
-use reqwest::{Response, StatusCode, Url};
+use reqwest::{Response, StatusCode, Url, redirect};
 use serde::Deserialize;
 use tokio::sync::Mutex;
 
 use super::challenge::Challenge;
-use super::target::{Checked, Reach, Rules, check_literal};
+use super::target::{Checked, Reach, Rules};
 use super::{MAX_DOCUMENT, innermost};
 use crate::Credentials;
 
@@ -40,10 +42,32 @@ pub(super) enum Failure {
     Invalid(String),
 }
 
+/// A client that connects to the addresses of one policy.
+struct Route {
+    client: reqwest::Client,
+    resolver: Resolver,
+}
+
+impl Route {
+    fn new(addresses: Policy, read_timeout: Duration) -> Result<Self, Failure> {
+        let resolver = Resolver::new(addresses).with_proxies();
+        let client = reqwest::Client::builder()
+            .user_agent("paddock")
+            .redirect(redirect::Policy::none())
+            .read_timeout(read_timeout)
+            .connect_timeout(read_timeout.min(Duration::from_secs(10)))
+            .dns_resolver(Arc::new(Checked(resolver.clone())))
+            .build()
+            .map_err(|error| Failure::Unavailable(innermost(&error)))?;
+        Ok(Self { client, resolver })
+    }
+}
+
 /// A client of one registry, for one repository.
 pub(super) struct Client {
-    any: reqwest::Client,
-    public: reqwest::Client,
+    /// For hosts that the settings name, and for others.
+    named: Route,
+    permitted: Route,
     rules: Rules,
     /// Beginning of all URLs.
     base: String,
@@ -58,22 +82,13 @@ impl Client {
         rules: Rules,
         repository: &str,
         credentials: Option<Credentials>,
+        addresses: &Policy,
         read_timeout: Duration,
     ) -> Result<Self, Failure> {
-        let client = |reach| {
-            reqwest::Client::builder()
-                .user_agent("paddock")
-                .redirect(Policy::none())
-                .read_timeout(read_timeout)
-                .connect_timeout(read_timeout.min(Duration::from_secs(10)))
-                .dns_resolver(Arc::new(Checked::new(reach)))
-                .build()
-                .map_err(|error| Failure::Unavailable(innermost(&error)))
-        };
         let scheme = if super::is_loopback(&rules.registry) { "http" } else { "https" };
         Ok(Self {
-            any: client(Reach::Any)?,
-            public: client(Reach::Public)?,
+            named: Route::new(addresses.for_named(), read_timeout)?,
+            permitted: Route::new(addresses.clone(), read_timeout)?,
             base: format!("{scheme}://{}/v2/{repository}", rules.registry),
             rules,
             repository: repository.to_owned(),
@@ -88,13 +103,14 @@ impl Client {
         let url = Url::parse(&url).map_err(|_| Failure::Invalid("invalid URL".to_owned()))?;
         let known = self.authorization.lock().await.clone();
         let is_known = known.is_some();
-        let response = self.send(&url, Reach::Any, &headers, known).await?;
+        let reach = self.rules.reach(&url);
+        let response = self.send(&url, reach, &headers, known).await?;
         if response.status() != StatusCode::UNAUTHORIZED || is_known {
             return self.follow(url, response, &headers).await;
         }
         let authorization = self.authenticate(&response).await?;
         *self.authorization.lock().await = Some(authorization.clone());
-        let response = self.send(&url, Reach::Any, &headers, Some(authorization)).await?;
+        let response = self.send(&url, reach, &headers, Some(authorization)).await?;
         self.follow(url, response, &headers).await
     }
 
@@ -105,9 +121,10 @@ impl Client {
         headers: &HeaderMap,
         authorization: Option<HeaderValue>,
     ) -> Result<Response, Failure> {
-        check_literal(url, reach).map_err(Failure::Refused)?;
-        let client = if reach == Reach::Any { &self.any } else { &self.public };
-        let mut request = client.get(url.clone()).headers(headers.clone());
+        let route = if reach == Reach::Named { &self.named } else { &self.permitted };
+        let checked = route.resolver.check_literal(url.host_str().unwrap_or_default());
+        checked.map_err(|refused| Failure::Refused(refused.to_string()))?;
+        let mut request = route.client.get(url.clone()).headers(headers.clone());
         if let Some(authorization) = authorization {
             request = request.header(AUTHORIZATION, authorization);
         }
@@ -204,6 +221,9 @@ fn failed_with(status: StatusCode) -> Failure {
 }
 
 fn failure(error: &reqwest::Error) -> Failure {
+    if let Some(refused) = refusal(error) {
+        return Failure::Refused(refused.to_string());
+    }
     match error {
         error if error.is_timeout() => Failure::TimedOut,
         error if error.is_connect() => {
