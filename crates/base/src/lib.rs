@@ -1,5 +1,5 @@
-//! Time, randomness, tasks, shutdown, signals, named locks, checked DNS resolution and removal of
-//! directory trees.
+//! Time, randomness, tasks, shutdown, signals, locks, checked DNS resolution and removal of directory
+//! trees.
 //!
 //! The process-wide facilities: wall clock and monotonic clock, random bytes, background tasks, the
 //! shutdown signal. Each has a single source, here, so that tests and simulations can replace it;
@@ -9,6 +9,7 @@
 
 pub mod clock;
 pub mod entropy;
+pub mod file_lock;
 pub mod locks;
 pub mod resolver;
 pub mod signals;

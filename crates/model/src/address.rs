@@ -237,7 +237,9 @@ impl fmt::Display for Refused {
         write!(f, "{host} is not permitted: it {verb} {}", class.describe())?;
         match class {
             Class::Multicast => Ok(()),
-            _ => f.write_str(". The platform administrator can permit it (setting `allow_address`)"),
+            _ => {
+                f.write_str(". The platform administrator can permit it (setting `allow_address`)")
+            }
         }
     }
 }

@@ -41,10 +41,10 @@ mod usage;
 mod userns;
 
 use std::fs::File;
+use std::io;
 
 use base::Instant;
 use base::locks::{Locks, named_lock};
-use rustix::fs::{FlockOperation, flock};
 use tokio::sync::{OwnedMutexGuard, RwLock};
 
 use dirs::{Dirs, read_json};
@@ -101,7 +101,7 @@ impl Embedded {
     pub async fn probe(options: Options) -> Result<Embedded, Error> {
         container::check_name(&options.instance)?;
         let dirs = Dirs(options.dir.clone());
-        let lock = lock_directory(&dirs)?;
+        let lock = lock_directory(&dirs).await?;
         let capabilities = probe::probe(&options).await?;
         cgroup::check(&options.instance)?;
         let firewall = capabilities.firewalls.choose(options.firewall);
@@ -242,14 +242,14 @@ fn choose_userns(
 }
 
 /// Creates the directory and acquires its exclusive lock.
-fn lock_directory(dirs: &Dirs) -> Result<File, Error> {
+async fn lock_directory(dirs: &Dirs) -> Result<File, Error> {
     let dir = &dirs.0;
     let failed = |error| Error::io(format!("Cannot use directory {}", dir.display()), error);
     dirs.create().map_err(failed)?;
-    let file = File::create(dirs.lock()).map_err(failed)?;
-    flock(&file, FlockOperation::NonBlockingLockExclusive)
-        .map_err(|_| Error::DirectoryInUse { dir: dir.clone() })?;
-    Ok(file)
+    let file = dirs.lock();
+    let lock = tokio::task::spawn_blocking(move || base::file_lock::acquire(&file)).await;
+    let lock = lock.map_err(io::Error::other).and_then(|lock| lock).map_err(failed)?;
+    lock.ok_or_else(|| Error::DirectoryInUse { dir: dir.clone() })
 }
 
 /// Names of all containers, including incomplete ones.

@@ -266,10 +266,7 @@ async fn private_addresses_are_not_called() {
     for host in hosts {
         let why =
             refused(strict.apply(&task(&json!({"url": format!("http://{host}:{port}")}))).await);
-        assert!(
-            why.contains("is not permitted") && why.contains("allow_address"),
-            "{host}: {why}"
-        );
+        assert!(why.contains("is not permitted") && why.contains("allow_address"), "{host}: {why}");
     }
     for host in ["169.254.169.254", "2852039166", "[fe80::1]", "[::ffff:169.254.169.254]"] {
         for calls in [&strict, &calls()] {

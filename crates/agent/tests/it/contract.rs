@@ -118,19 +118,18 @@ async fn check_limits(runtime: &dyn Runtime, image: &str) {
     assert_eq!(ended, Observed::Failed { reason });
     runtime.stop(replica(3)).await.unwrap();
 
-    // 1 is not meant as bytes: no limit. Few bytes: an error.
-    resources.set("ram", Quantity::whole(1));
-    let fine = Spec { resources: resources.clone(), ..shell(image, "exit 0") };
-    let endpoints = start(runtime, replica(3), &fine).await.unwrap();
-    let ended = next(runtime, replica(3), &Observed::Running { endpoints }).await;
-    assert_eq!(ended, Observed::Completed);
-    runtime.stop(replica(3)).await.unwrap();
-    resources.set("ram", Quantity::whole(2 << 20));
-    let why = start(runtime, replica(3), &Spec { resources, ..fine }).await.unwrap_err();
-    assert!(
-        matches!(&why, Reason::StartFailed { message } if message.starts_with("Memory limit of 2 MiB is below")),
-        "{why:?}"
-    );
+    // Amounts below the minimum are not meant as bytes: the default limit applies.
+    for bytes in [1, 2 << 20] {
+        resources.set("ram", Quantity::whole(bytes));
+        let endpoints =
+            start(runtime, replica(3), &Spec { resources: resources.clone(), ..hog.clone() })
+                .await
+                .unwrap();
+        let ended = next(runtime, replica(3), &Observed::Running { endpoints }).await;
+        let reason = Reason::OOMKilled { limit_bytes: Some(64 << 20) };
+        assert_eq!(ended, Observed::Failed { reason }, "{bytes}");
+        runtime.stop(replica(3)).await.unwrap();
+    }
 }
 
 async fn check_restarts(runtime: &dyn Runtime, image: &str) {

@@ -127,7 +127,13 @@ async fn node_capacity_excludes_requests_of_other_pods() {
     };
     assert_eq!((&*nodes[0].name, &*nodes[1].name), ("n1", "n2-rack-local"));
     assert_eq!(amounts(0), [("cpu".to_owned(), 3900), ("ram".to_owned(), 7000 << 30)]);
-    let all = [("acme.com/fpga", 1000), ("cpu", 7910), ("gpu", 2000), ("ram", 16000 << 30)];
+    let all = [
+        ("acme.com/fpga", 1000),
+        ("cpu", 7910),
+        ("disk", 1000 << 30),
+        ("gpu", 2000),
+        ("ram", 16000 << 30),
+    ];
     assert_eq!(amounts(1), all.map(|(kind, amount)| (kind.to_owned(), amount)));
     assert_eq!(nodes[0].labels["kubernetes.io/hostname"], "n1");
 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 
 use super::private;
 use crate::settings::{Database, Settings};
@@ -50,10 +50,7 @@ pub(crate) fn lock_dir(dir: &Path) -> anyhow::Result<File> {
 }
 
 fn lock(setting: &str, what: &Path, lock: &Path) -> anyhow::Result<File> {
-    let lock = File::create(lock)
-        .with_context(|| format!("{setting}: cannot write to {}", what.display()))?;
-    if lock.try_lock().is_err() {
-        bail!("{setting}: {} is in use by another server", what.display());
-    }
-    Ok(lock)
+    base::file_lock::acquire(lock)
+        .with_context(|| format!("{setting}: cannot write to {}", what.display()))?
+        .with_context(|| format!("{setting}: {} is in use by another server", what.display()))
 }
