@@ -151,6 +151,8 @@ const USERS: &[Principal] = &[Viewer, Member, Owner, Auditor, Admin];
 const MEMBERS: &[Principal] = &[Member, Owner, Admin];
 /// Those who administer an organization.
 const OWNERS: &[Principal] = &[Owner, Admin];
+/// Those who read what members of an organization do not see.
+const INSPECTORS: &[Principal] = &[Owner, Auditor, Admin];
 /// Those who read the platform's own objects.
 const AUDITORS: &[Principal] = &[Auditor, Admin];
 /// The platform administrator.
@@ -192,7 +194,8 @@ impl Action {
             (K::Platform, Read) => AUDITORS,
             (K::Platform, _) => ADMINS,
             // Their names tell which external systems the organization uses.
-            (K::Credential, Read | Update | Delete) => OWNERS,
+            (K::Credential, Read) => INSPECTORS,
+            (K::Credential, Update | Delete) => OWNERS,
             // Everything else of an organization is readable by all of its users.
             (_, Read) => USERS,
             (K::Organization | K::User, Update | Delete) => OWNERS,

@@ -244,16 +244,22 @@ impl Spec {
     }
 }
 
-/// The resources of a container, with defaults for CPU and memory that were not requested: without
-/// them it would have no limits.
+/// The default requests of a container that are not among these: without them it would have no limits.
+pub fn missing_defaults(resources: &Resources) -> impl Iterator<Item = (&'static str, Quantity)> {
+    [("cpu", DEFAULT_CPU), ("ram", DEFAULT_RAM)]
+        .into_iter()
+        .filter(|(kind, _)| resources.iter().all(|(requested, _)| requested != *kind))
+}
+
+/// What a container takes from a machine: its requests, and the defaults of those that are missing,
+/// which are its limits.
 #[must_use]
-pub fn with_defaults(mut resources: Resources) -> Resources {
-    for (kind, default) in [("cpu", DEFAULT_CPU), ("ram", DEFAULT_RAM)] {
-        if resources.iter().all(|(requested, _)| requested != kind) {
-            resources.set(kind, default);
-        }
+pub fn with_defaults(resources: &Resources) -> Resources {
+    let mut all = resources.clone();
+    for (kind, default) in missing_defaults(resources) {
+        all.set(kind, default);
     }
-    resources
+    all
 }
 
 /// Checks the resources of a container. Errors name the field `field`.
@@ -413,13 +419,9 @@ pub struct NewDeployment {
 }
 
 impl NewDeployment {
-    /// Checks the request and applies the default resources of a container. `resource_field` is the
-    /// request's field name for the resources.
+    /// Checks the request. `resource_field` is the request's field name for the resources.
     pub fn check(mut self, resource_field: &str) -> Result<Self, Invalid> {
         let mut check = Check::default();
-        if self.spec.image.is_some() {
-            self.spec.resources = with_defaults(self.spec.resources);
-        }
         if self.name.trim().is_empty() {
             self.name = default_name(self.spec.image.as_deref());
         }

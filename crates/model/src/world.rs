@@ -51,7 +51,7 @@ use pool::Pool;
 use round::WorkItems;
 use unit::{Rank, Spot};
 
-use crate::{ClusterId, OrganizationId, Time, Xid};
+use crate::{ClusterId, OrganizationId, Resources, Time, Xid, deployment};
 
 /// Tuning parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,6 +64,8 @@ pub struct Settings {
     pub candidates: usize,
     /// Number of candidate nodes that are scored for a preemption.
     pub preemption_candidates: usize,
+    /// What a container takes from its machine of resource types that it does not request.
+    pub container_defaults: Resources,
 }
 
 impl Default for Settings {
@@ -73,6 +75,7 @@ impl Default for Settings {
             max_reserved_permille: 50,
             candidates: 8,
             preemption_candidates: 16,
+            container_defaults: deployment::with_defaults(&Resources::default()),
         }
     }
 }

@@ -212,8 +212,7 @@ fn detail(wanted: &NewInstanceRequest, size: &Size, billing_model: &str) -> Deta
         failure: None,
     };
     let units = i64::from(size.capacity_consumed);
-    let resources = model::deployment::with_defaults(size.resources.clone());
-    Detail { billing, resources, units, ..Detail::default() }
+    Detail { billing, resources: size.resources.clone(), units, ..Detail::default() }
 }
 
 #[cfg(test)]

@@ -271,7 +271,7 @@ impl World {
                 self.pools[pool].unresolved.insert(class);
             }
             let machine = self.pools[pool].machine.filter(|_| key.is_container);
-            let machine = machine.map(|slot| self.machines.demand(slot, &key.request));
+            let machine = machine.map(|slot| self.machine_candidate(slot, &key.request));
             let candidate = CandidatePool { pool, leaf: None, demand, machine };
             self.classes[class].candidates.push(candidate);
         }

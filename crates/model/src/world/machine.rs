@@ -45,14 +45,22 @@ impl Default for Machines {
     }
 }
 
-impl Machines {
-    /// What a request takes from a machine.
-    pub(super) fn demand(&self, slot: usize, request: &Resources) -> MachineDemand {
-        MachineDemand { slot, demand: self.pool.kinds.resolve(request) }
-    }
-}
-
 impl World {
+    /// What a container takes from a machine: its requests, and defaults of other types.
+    fn container_request(&self, request: &Resources) -> Resources {
+        let mut all = self.settings.container_defaults.clone();
+        for (kind, amount) in request.iter() {
+            all.set(kind, amount);
+        }
+        all
+    }
+
+    /// What a request takes from a machine.
+    pub(super) fn machine_candidate(&self, slot: usize, request: &Resources) -> MachineDemand {
+        let request = self.container_request(request);
+        MachineDemand { slot, demand: self.machines.pool.kinds.resolve(&request) }
+    }
+
     /// Registers or updates a machine: what it may give, and how much of it is taken by other than
     /// units. Units that run containers take from it in addition to their node.
     pub fn set_machine(&mut self, name: &str, capacity: &Resources, taken: &Resources) {
@@ -150,10 +158,13 @@ impl World {
 
     /// The request of a class in the machines' columns.
     pub(super) fn machine_demand(&mut self, class: usize) -> Amounts {
-        let class = &mut self.classes[class];
-        let request = &class.key.request;
-        let pool = &mut self.machines.pool;
-        class.machine_demand.get_or_insert_with(|| pool.intern(request)).clone()
+        if let Some(demand) = &self.classes[class].machine_demand {
+            return demand.clone();
+        }
+        let request = self.container_request(&self.classes[class].key.request);
+        let demand = self.machines.pool.intern(&request);
+        self.classes[class].machine_demand = Some(demand.clone());
+        demand
     }
 
     pub(super) fn occupy_machine(&mut self, resident: &Resident, pool: usize) {

@@ -62,7 +62,8 @@ fn at(n: u32) -> Place {
 }
 
 fn world(clusters: &[Cluster]) -> World {
-    let mut world = World::new(Settings::default());
+    let settings = Settings { container_defaults: Resources::default(), ..Settings::default() };
+    let mut world = World::new(settings);
     for cluster in clusters {
         world.set_cluster(cluster.clone());
     }

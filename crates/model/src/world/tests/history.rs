@@ -105,6 +105,7 @@ fn settings() -> Settings {
     Settings {
         reserve_after: Duration::from_secs(100),
         max_reserved_permille: 500,
+        container_defaults: Resources::default(),
         ..Settings::default()
     }
 }
