@@ -119,15 +119,20 @@ async fn request_defaults(
 ) -> Result<()> {
     let missing: Vec<_> = missing_defaults(&new.spec.resources).collect();
     for (kind, default) in missing {
-        let counted = sql!(
-            "SELECT 1 WHERE EXISTS (SELECT 1 FROM cluster c JOIN capacity ON cluster_id = c.id ",
-            "WHERE deleted_at IS NULL AND (organization_id = $1 OR organization_id IS NULL) ",
-            "AND ($2 IS NULL OR c.id = $2) AND kind = $3) ",
-            "OR NOT EXISTS (SELECT 1 FROM cluster c JOIN capacity ON cluster_id = c.id ",
-            "WHERE deleted_at IS NULL AND (organization_id = $1 OR organization_id IS NULL) ",
-            "AND ($2 IS NULL OR c.id = $2))"
-        );
-        if tx.first(counted, params![owner, new.pinned_to, kind]).await?.is_some() {
+        let is_counted = match new.pinned_to {
+            Some(id) => tx.first(sql!(
+                "SELECT 1 WHERE EXISTS (SELECT 1 FROM capacity WHERE cluster_id = $1 AND kind = $2) ",
+                "OR NOT EXISTS (SELECT 1 FROM capacity WHERE cluster_id = $1)"
+            ), params![id, kind]).await?,
+            None => tx.first(sql!(
+                "SELECT 1 WHERE EXISTS (SELECT 1 FROM cluster JOIN capacity ON cluster_id = id ",
+                "WHERE (organization_id = $1 OR organization_id IS NULL) AND deleted_at IS NULL ",
+                "AND kind = $2) OR NOT EXISTS (SELECT 1 FROM cluster JOIN capacity ",
+                "ON cluster_id = id WHERE (organization_id = $1 OR organization_id IS NULL) ",
+                "AND deleted_at IS NULL)"
+            ), params![owner, kind]).await?,
+        };
+        if is_counted.is_some() {
             new.spec.resources.set(kind, default);
         }
     }
