@@ -110,7 +110,7 @@ on_both_engines! {
         let both = paddock.cluster(&ann, json!({"cpu": 4, "ram": "1Gi"})).await;
         let id = deploy(&ann, json!({"image": "web:1"})).await;
         let runs = paddock.until(&ann, &deployment_path(&id), "status", "running").await;
-        assert_eq!((&runs["resources"]["ram"], &runs["cluster_id"]), (&json!("64Mi"), &json!(both)));
+        assert_eq!((&runs["resources"]["ram"], &runs["cluster_id"]), (&json!(64 << 20), &json!(both)));
         let id = deploy(&ann, pinned).await;
         let runs = paddock.until(&ann, &deployment_path(&id), "status", "running").await;
         assert_eq!(runs["resources"]["ram"], Value::Null, "{runs:#}");
