@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use tokio::task::JoinHandle;
 
-use super::child::Task;
+use super::child::{Task, close_inherited_fds};
 use super::confine::{self, Place, confine};
 use super::dirs::Dirs;
 use super::{Embedded, Error};
@@ -121,6 +121,7 @@ pub(crate) fn child(tree: &Path) -> ExitCode {
 }
 
 fn remove(path: &Path) -> io::Result<()> {
+    close_inherited_fds();
     limit()?;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let root = match open(path, flags, Mode::empty()) {

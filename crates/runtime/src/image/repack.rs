@@ -23,7 +23,7 @@ use super::describe::describe;
 use super::fetch::limit_memory;
 use super::load::{call, extract_stdin, names, respond};
 use crate::Error;
-use crate::child::Task;
+use crate::child::{Task, close_inherited_fds};
 use crate::confine::{self, Place, confine};
 use crate::dirs::sha256;
 use crate::unpack::stream::Contents;
@@ -98,6 +98,7 @@ pub(crate) fn child(request: &OsStr) -> ExitCode {
 }
 
 fn run(request: &Request) -> Result<Vec<Repacked>, Error> {
+    close_inherited_fds();
     limit_memory()?;
     enter(&request.dir).map_err(|error| Error::io("Confining the helper process failed", error))?;
     let here = Path::new(".");
