@@ -34,7 +34,12 @@ impl Watched {
         let program = tempfile::tempdir().unwrap();
         let path = program.path().join("helper");
         symlink(crate::HELPER, &path).unwrap();
-        Self { lab: Lab::with(|options| options.program = path).await, program }
+        let lab = Lab::with(|options| {
+            options.program = path;
+            // No process ends for another reason while a test waits for it.
+            options.read_timeout = Duration::from_mins(5);
+        });
+        Self { lab: lab.await, program }
     }
 
     /// Helper processes of a task.
