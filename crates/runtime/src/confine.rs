@@ -52,10 +52,8 @@ pub(crate) fn id() -> u32 {
         let map = fs::read_to_string(file).unwrap_or_default();
         map.lines().any(|line| maps(line, HELPER_ID))
     };
-    match is_mapped("/proc/self/uid_map") && is_mapped("/proc/self/gid_map") {
-        true => HELPER_ID,
-        false => NOBODY,
-    }
+    let is_mapped = is_mapped("/proc/self/uid_map") && is_mapped("/proc/self/gid_map");
+    if is_mapped { HELPER_ID } else { NOBODY }
 }
 
 /// Whether a line of a user namespace's map (first id inside, outside, count) contains an id.

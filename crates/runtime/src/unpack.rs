@@ -250,3 +250,23 @@ pub(crate) fn with_context(what: &str, error: &io::Error) -> io::Error {
 fn not_stored(error: &io::Error) -> io::Error {
     with_context("storing layers failed", error)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blob_that_is_not_a_file_is_not_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        let [file, link, fifo] = ["file", "link", "fifo"].map(|name| dir.path().join(name));
+        fs::write(&file, "layer").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        let mode = Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        assert!(open(&file).is_ok());
+        for bad in [&link, &fifo, dir.path()] {
+            let why = open(bad).unwrap_err().to_string();
+            assert!(why.starts_with("a layer is missing"), "{why}");
+        }
+    }
+}

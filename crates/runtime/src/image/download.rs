@@ -28,13 +28,13 @@ pub(super) struct Downloader(Process);
 impl Downloader {
     /// Starts a downloader that stores blobs in a directory.
     pub(super) fn start(request: &Request, directory: BorrowedFd<'_>) -> Result<Self, Error> {
-        let pace = Pace {
+        let min_pace = Pace {
             min_bytes_per_sec: request.min_bytes_per_sec,
             window: Duration::from_millis(request.speed_window_ms),
         };
         let timeout = Duration::from_millis(request.read_timeout_ms);
         // Before privileges are dropped: only root may be allowed to read the CA certificates.
-        let registry = Registry::new(&request.image, &request.access, timeout, pace)?;
+        let registry = Registry::new(&request.image, &request.access, timeout, min_pace)?;
         let place = Place::Directory(directory);
         let process = Process::start("downloader", place, confine::NOTHING, &[], |channel| {
             run(&registry, request, channel)

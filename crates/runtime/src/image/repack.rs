@@ -128,10 +128,8 @@ fn run(request: &Request) -> Result<Vec<Repacked>, Error> {
 /// Confines this process to the directory. Only root can; others have no privileges to drop.
 fn enter(dir: &Path) -> std::io::Result<()> {
     confine::leave_network();
-    let directory = match geteuid().is_root() {
-        true => confine::directory(dir)?,
-        false => confine::open(dir)?,
-    };
+    let is_root = geteuid().is_root();
+    let directory = if is_root { confine::directory(dir)? } else { confine::open(dir)? };
     confine(Place::Root(directory.as_fd()), confine::NOTHING)
 }
 

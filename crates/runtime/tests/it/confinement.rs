@@ -144,7 +144,7 @@ impl Seen {
             let is_nowhere = is_nowhere.iter().any(|kind| open.to_str().unwrap().starts_with(kind));
             let is_allowed = allowed.iter().any(|path| open.starts_with(path));
             let is_null = open == Path::new("/dev/null");
-            assert!(is_nowhere || is_allowed || is_null, "{open:?} in {self:?}");
+            assert!(is_nowhere || is_allowed || is_null, "{} in {self:?}", open.display());
         }
     }
 
