@@ -52,6 +52,7 @@ fn container(at: u32) -> Container {
         ram: Some("64Mi".parse().expect("an amount")),
         disk: None,
         restart: Restart::Never,
+        pull: None,
     }
 }
 

@@ -9,7 +9,7 @@ use oci_client::manifest::OciManifest;
 
 use crate::Error;
 use crate::image::archive::Files;
-use crate::image::{fetch, platform};
+use crate::image::{describe, platform};
 use crate::unpack::{self, Budget};
 
 /// Applies a layer, compressed or not, to a directory, as far as the budget permits.
@@ -25,7 +25,7 @@ pub fn manifest(document: &[u8], max_bytes: u64) -> Result<(usize, Option<String
     let invalid = |error: serde_json::Error| Error::BadImage(error.to_string());
     match serde_json::from_slice(document).map_err(invalid)? {
         OciManifest::Image(image) => {
-            fetch::check_size(max_bytes, &image)?;
+            describe::check_size(max_bytes, &image)?;
             Ok((image.layers.len(), None))
         }
         OciManifest::ImageIndex(index) => Ok((0, Some(platform::choose(&index)?))),
@@ -34,7 +34,7 @@ pub fn manifest(document: &[u8], max_bytes: u64) -> Result<(usize, Option<String
 
 /// Parses an image configuration. Returns the chain ids of its layers.
 pub fn config(document: &[u8], layers: usize) -> Result<Vec<String>, Error> {
-    fetch::describe("image", String::new(), document, layers).map(|(image, _)| image.layers)
+    describe::describe("image", String::new(), document, layers).map(|(image, _)| image.layers)
 }
 
 /// Extracts an archive (`docker save` or OCI layout) to a directory. Returns the number of its
@@ -44,7 +44,7 @@ pub fn archive(archive: &[u8], into: &Path, max_bytes: u64) -> Result<usize, Err
     let images = extracted.map_err(|error| Error::BadImage(error.to_string()))?.images()?;
     for image in &images {
         let layers = image.layers.len();
-        fetch::describe("image", image.digest.clone(), &image.config, layers)?;
+        describe::describe("image", image.digest.clone(), &image.config, layers)?;
     }
     Ok(images.len())
 }

@@ -1,6 +1,8 @@
 //! Images that are stored on this host.
 
 pub(crate) mod archive;
+pub(crate) mod describe;
+mod download;
 pub(crate) mod fetch;
 pub(crate) mod load;
 mod local;

@@ -13,6 +13,7 @@ mod builtin;
 mod cgroup;
 mod child;
 mod condition;
+mod confine;
 mod container;
 mod credentials;
 mod dirs;

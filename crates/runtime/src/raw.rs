@@ -105,6 +105,18 @@ pub(crate) fn run(flags: CloneFlags, f: impl FnOnce() -> io::Result<()>) -> io::
     }
 }
 
+/// Runs a function in a forked process, in new namespaces as far as the host permits them. Returns
+/// the id of the process, which the caller waits for.
+pub(crate) fn spawn(flags: CloneFlags, f: impl FnOnce()) -> io::Result<i32> {
+    let child = fork(flags).or_else(|_| fork(CloneFlags::empty()))?;
+    if child == 0 {
+        // A panic must not continue in code of the parent.
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f));
+        exit(if ended.is_ok() { 0 } else { 101 });
+    }
+    Ok(child)
+}
+
 /// Shifts the ids of a detached mount to those of a user namespace, and makes it read-only.
 pub(crate) fn set_idmap(mount: BorrowedFd<'_>, user: BorrowedFd<'_>) -> io::Result<()> {
     let attributes = libc::mount_attr {

@@ -1,8 +1,10 @@
-//! Removes trees that containers and layers have created, in a helper process with limits.
+//! Removes trees that containers and layers have created, in a helper process that is
+//! confined to them.
 //!
 //! A tree is first moved to the trash, which frees its name at once. Its removal may then take long
 //! or fail without an effect on anything else: what remains in the trash is removed later.
 
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,13 +13,13 @@ use std::{fs, io};
 
 use base::{task, tree};
 use futures_util::{StreamExt, stream};
-use rustix::fs::{CWD, FlockOperation, Mode, OFlags, RenameFlags, flock, openat, renameat_with};
+use rustix::fs::{CWD, FlockOperation, Mode, OFlags, RenameFlags, flock, open, renameat_with};
 use rustix::io::Errno;
-use rustix::process::{Resource, Rlimit, chroot, setrlimit};
-use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
+use rustix::process::{Resource, Rlimit, setrlimit};
 use tokio::task::JoinHandle;
 
-use super::child::Task;
+use super::child::{Task, close_inherited_fds};
+use super::confine::{self, Place, confine};
 use super::dirs::Dirs;
 use super::{Embedded, Error};
 
@@ -93,8 +95,20 @@ async fn run(program: &Path, tree: &Path) -> Result<(), Error> {
             return Err(Error::Helper(format!("Removal timed out after {seconds} s.")));
         }
     };
-    serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|_| Err(Error::Helper(format!("Remover failed: {}.", output.status))))
+    let response: Result<(), Error> = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| Err(Error::Helper(format!("Remover failed: {}.", output.status))));
+    response?;
+    remove_empty(tree).await.map_err(|error| Error::io("Removing files failed", error))
+}
+
+/// Removes the emptied tree: the remover is confined to it.
+async fn remove_empty(tree: &Path) -> io::Result<()> {
+    use io::ErrorKind::{DirectoryNotEmpty, NotFound};
+    match tokio::fs::remove_dir(tree).await {
+        // Another remover is at work, or the tree was a file.
+        Err(error) if matches!(error.kind(), DirectoryNotEmpty | NotFound) => Ok(()),
+        removed => removed,
+    }
 }
 
 /// Entry point of the helper process.
@@ -107,27 +121,23 @@ pub(crate) fn child(tree: &Path) -> ExitCode {
 }
 
 fn remove(path: &Path) -> io::Result<()> {
+    close_inherited_fds();
     limit()?;
-    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(io::ErrorKind::InvalidInput.into());
-    };
-    let name = std::ffi::CString::new(name.as_encoded_bytes())?;
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let parent = openat(CWD, parent, flags, Mode::empty())?;
-    let root = match openat(&parent, &name, flags | OFlags::NOFOLLOW, Mode::empty()) {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let root = match open(path, flags, Mode::empty()) {
         Ok(root) => root,
         Err(Errno::NOENT) => return Ok(()),
         // Not a directory.
-        Err(Errno::NOTDIR | Errno::LOOP) => return tree::remove_at(&parent, &name),
+        Err(Errno::NOTDIR | Errno::LOOP) => return fs::remove_file(path),
         Err(error) => return Err(error.into()),
     };
     if flock(&root, FlockOperation::NonBlockingLockExclusive).is_err() {
         // Another remover is at work, perhaps of a killed server.
         return Ok(());
     }
-    confine(path)?;
-    tree::empty(root)?;
-    tree::remove_at(&parent, &name)
+    confine::leave_network();
+    confine(Place::Root(root.as_fd()), confine::REMOVE)?;
+    tree::empty(root)
 }
 
 /// Limits the process, against trees made to exhaust it.
@@ -144,17 +154,4 @@ fn limit() -> io::Result<()> {
     // Removal is not urgent. A failure is harmless.
     let _ = rustix::process::nice(10);
     Ok(())
-}
-
-/// Confines the process to the tree and to the privileges that a removal needs.
-fn confine(tree: &Path) -> io::Result<()> {
-    chroot(tree)?;
-    rustix::process::chdir("/")?;
-    let needed =
-        CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH | CapabilitySet::FOWNER;
-    let none = CapabilitySet::empty();
-    Ok(set_capabilities(
-        None,
-        CapabilitySets { effective: needed, permitted: needed, inheritable: none },
-    )?)
 }

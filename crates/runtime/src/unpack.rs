@@ -1,4 +1,5 @@
-//! Unpacks layers. Runs only in the fetcher: layers are the most hostile input of all.
+//! Unpacks layers: the most hostile input of all. The fetcher mounts the layers below and publishes
+//! the result; a confined process reads the layer and writes the files.
 
 mod apply;
 pub(crate) mod overlay;
@@ -7,15 +8,22 @@ pub(crate) mod stream;
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek};
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 
+use rustix::fs::{Mode, OFlags};
+use rustix::thread::CapabilitySet;
+use serde::{Deserialize, Serialize};
+
+use super::confine::{self, Place};
 use super::dirs::Dirs;
-use super::usage;
+use super::{Error, usage};
 use apply::Applier;
 use root::Root;
 use stream::Contents;
 
 /// Remaining size budget of an image.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct Budget {
     /// Unpacked bytes.
     pub(crate) bytes: u64,
@@ -30,6 +38,33 @@ impl Budget {
     pub(crate) fn new(bytes: u64, entries: u64) -> Self {
         Self { bytes, entries, disk_bytes: bytes }
     }
+
+    /// Reduces the budget to what a confined process has left of it.
+    fn reduce(&mut self, left: &Self) {
+        self.bytes = self.bytes.min(left.bytes);
+        self.entries = self.entries.min(left.entries);
+        self.disk_bytes = self.disk_bytes.min(left.disk_bytes);
+    }
+}
+
+/// A layer to unpack.
+#[derive(Clone, Copy)]
+pub(crate) struct Source<'a> {
+    /// Name of the image, for messages.
+    pub(crate) image: &'a str,
+    /// File of the layer, compressed or not.
+    pub(crate) blob: &'a Path,
+    pub(crate) diff_id: &'a str,
+}
+
+impl Source<'_> {
+    fn failure(&self, cause: io::Error) -> Error {
+        not_unpacked(self.image, cause)
+    }
+
+    fn not_stored(&self, error: &io::Error) -> Error {
+        self.failure(not_stored(error))
+    }
 }
 
 /// Unpacks one layer on top of those below it, unless it is stored already.
@@ -40,19 +75,19 @@ impl Budget {
 pub(crate) fn layer(
     dirs: &Dirs,
     chains: &[String],
-    blob: &Path,
-    diff_id: &str,
+    source: Source<'_>,
     budget: &mut Budget,
-) -> io::Result<(bool, File)> {
-    let (chain, below) = chains.split_last().ok_or(io::ErrorKind::InvalidInput)?;
+) -> Result<(bool, File), Error> {
+    let not_stored = |error: io::Error| source.not_stored(&error);
+    let none = || not_stored(io::ErrorKind::InvalidInput.into());
+    let (chain, below) = chains.split_last().ok_or_else(none)?;
     let finished = dirs.layer(chain);
-    if let Some(lock) = usage::lock_layer(&finished).map_err(|error| not_stored(&error))? {
+    if let Some(lock) = usage::lock_layer(&finished).map_err(not_stored)? {
         return Ok((false, lock));
     }
     let work = dirs.temporary().join(format!("{}-{}", std::process::id(), &chain[..12]));
-    let unpacked = build(dirs, below, blob, diff_id, &work, budget);
-    let placed = unpacked
-        .and_then(|()| place(&work.join("upper"), &finished).map_err(|error| not_stored(&error)));
+    let unpacked = build(dirs, below, source, &work, budget);
+    let placed = unpacked.and_then(|()| place(&work.join("upper"), &finished).map_err(not_stored));
     let _ = base::tree::remove(&work);
     placed.map(|lock| (true, lock))
 }
@@ -68,9 +103,15 @@ fn place(unpacked: &Path, finished: &Path) -> io::Result<File> {
     lock.ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
-/// Checks that a blob is the layer with this diff id, without unpacking it.
-pub(crate) fn verify(blob: &Path, diff_id: &str, budget: &mut Budget) -> io::Result<()> {
-    let mut contents = Contents::new(open(blob)?, budget.bytes.saturating_add(1))?;
+/// Checks that a blob is the layer with this diff id, without unpacking it, in a confined process.
+pub(crate) fn check(source: Source<'_>, budget: &mut Budget) -> Result<(), Error> {
+    let directory = source.blob.parent().unwrap_or(Path::new("/"));
+    read_confined(source, directory, confine::NOTHING, budget, verify)
+}
+
+/// Checks that a blob is the layer with this diff id.
+pub(crate) fn verify(blob: File, diff_id: &str, budget: &mut Budget) -> io::Result<()> {
+    let mut contents = Contents::new(blob, budget.bytes.saturating_add(1))?;
     let drained = contents.drain();
     finish(contents, diff_id, budget, drained)
 }
@@ -78,29 +119,54 @@ pub(crate) fn verify(blob: &Path, diff_id: &str, budget: &mut Budget) -> io::Res
 fn build(
     dirs: &Dirs,
     below: &[String],
-    blob: &Path,
-    diff_id: &str,
+    source: Source<'_>,
     work: &Path,
     budget: &mut Budget,
-) -> io::Result<()> {
+) -> Result<(), Error> {
+    let not_stored = |error: io::Error| source.not_stored(&error);
     for name in ["upper", "work", "merged"] {
-        fs::create_dir_all(work.join(name)).map_err(|error| not_stored(&error))?;
+        fs::create_dir_all(work.join(name)).map_err(not_stored)?;
     }
     let upper = work.join("upper");
     // Images expect a readable root, regardless of the umask.
-    set_mode(&upper, 0o755).map_err(|error| not_stored(&error))?;
+    set_mode(&upper, 0o755).map_err(not_stored)?;
+    let unpack = |tree: &Path, budget: &mut Budget| {
+        let fill =
+            |blob, diff_id: &str, budget: &mut Budget| fill(Path::new("."), blob, diff_id, budget);
+        read_confined(source, tree, confine::UNPACK, budget, fill)
+    };
     if below.is_empty() {
-        return fill(&upper, open(blob)?, diff_id, budget);
+        return unpack(&upper, budget);
     }
     // On an overlay of the lower layers, so that paths through their symlinks resolve, and the
     // kernel creates the whiteouts.
     let lower: Vec<_> = below.iter().map(|chain| dirs.layer(chain)).collect();
     let merged = work.join("merged");
     overlay::mount(&lower, &upper, &work.join("work"), &merged, overlay::COPY_WHOLE)
-        .map_err(|error| not_stored(&error))?;
-    let filled = open(blob).and_then(|blob| fill(&merged, blob, diff_id, budget));
-    let unmounted = overlay::unmount(&merged).map_err(|error| not_stored(&error));
+        .map_err(not_stored)?;
+    let filled = unpack(&merged, budget);
+    let unmounted = overlay::unmount(&merged).map_err(not_stored);
     filled.and(unmounted)
+}
+
+/// Reads a layer in a process that is confined to a directory.
+fn read_confined(
+    source: Source<'_>,
+    directory: &Path,
+    capabilities: CapabilitySet,
+    budget: &mut Budget,
+    read: impl FnOnce(File, &str, &mut Budget) -> io::Result<()>,
+) -> Result<(), Error> {
+    let blob = open(source.blob).map_err(|error| source.failure(error))?;
+    let directory = confine::open(directory).map_err(|error| source.not_stored(&error))?;
+    let (retained, mut left) = ([blob.as_raw_fd()], *budget);
+    let left =
+        confine::run("unpacker", Place::Root(directory.as_fd()), capabilities, &retained, || {
+            read(blob, source.diff_id, &mut left).map_err(|error| source.failure(error))?;
+            Ok(left)
+        })?;
+    budget.reduce(&left);
+    Ok(())
 }
 
 fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
@@ -127,8 +193,16 @@ pub(crate) fn fill(
     Ok(())
 }
 
-fn open(blob: &Path) -> io::Result<File> {
-    File::open(blob).map_err(|error| with_context("a layer is missing", &error))
+/// Opens a layer that a confined process has stored: it may be anything.
+pub(crate) fn open(blob: &Path) -> io::Result<File> {
+    let missing = |error: io::Error| with_context("a layer is missing", &error);
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = rustix::fs::open(blob, flags, Mode::empty());
+    let file = file.map(File::from).map_err(|error| missing(error.into()))?;
+    if file.metadata().map_err(missing)?.is_file() {
+        return Ok(file);
+    }
+    Err(missing(io::Error::other("not a file")))
 }
 
 /// Charges the budget and compares the digest.
@@ -152,6 +226,16 @@ fn finish(
     )))
 }
 
+/// Converts an error of an image's content.
+pub(crate) fn not_unpacked(image: &str, cause: io::Error) -> Error {
+    let message = cause.to_string();
+    match cause.kind() {
+        io::ErrorKind::StorageFull => Error::io(format!("Unpacking image {image} failed"), cause),
+        io::ErrorKind::FileTooLarge => Error::ImageTooLarge(message),
+        _ => Error::BadImage(message),
+    }
+}
+
 /// The unpacked size exceeds the budget.
 pub(crate) fn too_large() -> io::Error {
     let why = "unpacked size exceeds the maximum image size";
@@ -165,4 +249,24 @@ pub(crate) fn with_context(what: &str, error: &io::Error) -> io::Error {
 
 fn not_stored(error: &io::Error) -> io::Error {
     with_context("storing layers failed", error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blob_that_is_not_a_file_is_not_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        let [file, link, fifo] = ["file", "link", "fifo"].map(|name| dir.path().join(name));
+        fs::write(&file, "layer").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        let mode = Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        assert!(open(&file).is_ok());
+        for bad in [&link, &fifo, dir.path()] {
+            let why = open(bad).unwrap_err().to_string();
+            assert!(why.starts_with("a layer is missing"), "{why}");
+        }
+    }
 }

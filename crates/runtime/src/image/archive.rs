@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 use tar::EntryType;
 
-use super::fetch::MAX_LAYERS;
+use super::describe::MAX_LAYERS;
 use super::registry::{MAX_DOCUMENT, wrong_digest};
 use super::{hex_of, platform};
 use crate::Error;
@@ -27,7 +27,7 @@ const MAX_ENTRIES: usize = 10_000;
 /// Maximum number of links from a path to its file.
 const MAX_LINKS: usize = 8;
 /// Maximum number of images and of names of an archive.
-const MAX_IMAGES: usize = 64;
+pub(super) const MAX_IMAGES: usize = 64;
 /// Annotations with the name of an image; the second may be only a tag.
 const FULL_NAME: &str = "io.containerd.image.name";
 const NAME_OR_TAG: &str = "org.opencontainers.image.ref.name";

@@ -1,48 +1,43 @@
-//! Pulls, verifies and unpacks an image, in a helper process.
+//! Pulls, verifies and unpacks an image, in a helper process: the *fetcher*. Confined processes
+//! that it forks talk to the registry and read what it sent.
 
 use std::fs::File;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::{ExitCode, Stdio};
 use std::time::Duration;
 
-use futures_util::{StreamExt, TryStreamExt, stream};
-use oci_client::manifest::{OciDescriptor, OciImageManifest};
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt;
 
-use super::pace::Pace;
-use super::registry::{Access, Registry, is_loopback};
-use super::{Image, ImageConfig, chain_ids, platform, reference};
+use super::describe::Described;
+use super::download::Downloader;
+use super::registry::{Access, is_loopback};
+use super::{Image, reference};
 use crate::child::Task;
+use crate::confine;
 use crate::dirs::{self, Dirs};
-use crate::message;
 use crate::options::Options;
-use crate::unpack;
+use crate::unpack::{self, Source};
 use crate::usage::lock_layer;
 use crate::{Credentials, Error};
 
-/// Maximum number of layers: overlay options must fit into a page.
-pub(super) const MAX_LAYERS: usize = 128;
-/// Number of layers pulled concurrently.
-const CONCURRENT_LAYERS: usize = 3;
-/// Timeout of manifest and configuration together, in timeouts of a read.
-const DOCUMENT_READS: u32 = 4;
 /// Address space limit of the fetcher.
 const MAX_ADDRESS_SPACE: u64 = 2 << 30;
 
 /// Request to the fetcher.
 #[derive(Serialize, Deserialize)]
-struct Request {
+pub(super) struct Request {
     dir: PathBuf,
-    image: String,
+    pub(super) image: String,
     /// Key under which the image is stored.
     key: String,
-    max_bytes: u64,
+    pub(super) max_bytes: u64,
     max_entries: u64,
-    read_timeout_ms: u64,
-    min_bytes_per_sec: u64,
-    speed_window_ms: u64,
-    access: Access,
+    pub(super) read_timeout_ms: u64,
+    pub(super) min_bytes_per_sec: u64,
+    pub(super) speed_window_ms: u64,
+    pub(super) access: Access,
 }
 
 /// Response of the fetcher.
@@ -78,10 +73,14 @@ pub(crate) async fn fetch(
     match response.await {
         Ok(Ok(response)) => response,
         Ok(Err(error)) => Err(Error::Helper(format!("Fetching image {image} failed: {error}."))),
-        Err(_) => Err(Error::RegistryTimedOut(format!(
-            "timed out after {} s; registry {registry} hangs or is slow",
-            options.pull_timeout.as_secs_f32()
-        ))),
+        Err(_) => {
+            // Fails unless it is empty: a retry resumes the pull.
+            let _ = std::fs::remove_dir(Dirs(options.dir.clone()).pull(key));
+            Err(Error::RegistryTimedOut(format!(
+                "timed out after {} s; registry {registry} hangs or is slow",
+                options.pull_timeout.as_secs_f32()
+            )))
+        }
     }
 }
 
@@ -128,12 +127,13 @@ fn run(request: &Request) -> Response {
     let dirs = Dirs(request.dir.clone());
     let fetched = prepare().and_then(|()| pull_and_unpack(request, &dirs));
     // A partial pull is retained only if a retry can resume it.
-    if !matches!(
-        fetched,
-        Err(Error::RegistryUnavailable(_) | Error::RegistryTimedOut(_) | Error::Io { .. })
-    ) {
-        let _ = base::tree::remove(&dirs.pull(&request.key));
-    }
+    let pulled = dirs.pull(&request.key);
+    let _ = match fetched {
+        Err(Error::RegistryUnavailable(_) | Error::RegistryTimedOut(_) | Error::Io { .. }) => {
+            std::fs::remove_dir(pulled)
+        }
+        _ => base::tree::remove(&pulled),
+    };
     fetched
 }
 
@@ -154,115 +154,34 @@ pub(super) fn prepare() -> Result<(), Error> {
 }
 
 fn pull_and_unpack(request: &Request, dirs: &Dirs) -> Result<Image, Error> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Error::io("Starting the fetcher failed", error))?;
-    let Pulled { image, diff_ids, layers, mut locks } = runtime.block_on(pull(request, dirs))?;
-    drop(runtime);
     let pulled = dirs.pull(&request.key);
+    let not_stored = |error| Error::io("Storing the image failed", error);
+    let directory = confine::directory(&pulled).map_err(not_stored)?;
+    let mut downloader = Downloader::start(request, directory.as_fd())?;
+    // What follows needs no network.
+    confine::leave_network();
+    let Described { image, layers } = downloader.description()?.check(&request.image)?;
+    let (mut locks, missing) = lock_layers(dirs, &image);
+    downloader.store(&missing)?;
     let mut budget = unpack::Budget::new(request.max_bytes, request.max_entries);
     for (at, layer) in layers.iter().enumerate() {
-        let blob = pulled.join(super::hex_of(&layer.digest).unwrap_or_default());
-        let (_, lock) =
-            unpack::layer(dirs, &image.layers[..=at], &blob, &diff_ids[at], &mut budget)
-                .map_err(|error| not_unpacked(&image.name, error))?;
+        let blob = pulled.join(&layer.blob);
+        let source = Source { image: &image.name, blob: &blob, diff_id: &layer.diff_id };
+        let (_, lock) = unpack::layer(dirs, &image.layers[..=at], source, &mut budget)?;
         locks.push(lock);
     }
-    dirs::write_json(&dirs.image(&request.key), &image)
-        .map_err(|error| Error::io("Storing the image failed", error))?;
+    dirs::write_json(&dirs.image(&request.key), &image).map_err(not_stored)?;
     Ok(image)
 }
 
-/// An image whose missing layers were pulled.
-struct Pulled {
-    image: Image,
-    diff_ids: Vec<String>,
-    layers: Vec<OciDescriptor>,
-    /// Locks of the layers that are not missing.
-    locks: Vec<File>,
-}
-
-/// Pulls missing layers.
-async fn pull(request: &Request, dirs: &Dirs) -> Result<Pulled, Error> {
-    let timeout = Duration::from_millis(request.read_timeout_ms);
-    let pace = Pace {
-        min_bytes_per_sec: request.min_bytes_per_sec,
-        window: Duration::from_millis(request.speed_window_ms),
-    };
-    let registry = Registry::new(&request.image, &request.access, timeout, pace)?;
-    let documents = async {
-        let (manifest, digest) = registry.manifest().await?;
-        check_size(request.max_bytes, &manifest)?;
-        let config = registry.config(&manifest.config).await?;
-        Ok::<_, Error>((manifest, digest, config))
-    };
-    // Each read has a timeout; a few bytes at a time would never reach it.
-    let documents = tokio::time::timeout(timeout * DOCUMENT_READS, documents).await;
-    let (manifest, digest, config) = documents.unwrap_or_else(|_| Err(registry.too_slow()))?;
-    let (image, diff_ids) = describe(&request.image, digest, &config, manifest.layers.len())?;
-    let directory = dirs.pull(&request.key);
-    tokio::fs::create_dir_all(&directory)
-        .await
-        .map_err(|error| Error::io("Storing the image failed", error))?;
-    let mut locks = Vec::new();
-    let mut missing = Vec::new();
-    for (layer, chain) in manifest.layers.iter().zip(&image.layers) {
+/// Locks the layers of an image that are stored, and returns the positions of the others.
+fn lock_layers(dirs: &Dirs, image: &Image) -> (Vec<File>, Vec<usize>) {
+    let (mut locks, mut missing) = (Vec::new(), Vec::new());
+    for (at, chain) in image.layers.iter().enumerate() {
         match lock_layer(&dirs.layer(chain)) {
             Ok(Some(lock)) => locks.push(lock),
-            _ => missing.push(layer),
+            _ => missing.push(at),
         }
     }
-    stream::iter(missing.into_iter().map(|layer| registry.blob(layer, &directory)))
-        .buffer_unordered(CONCURRENT_LAYERS)
-        .try_collect::<()>()
-        .await?;
-    Ok(Pulled { image, diff_ids, layers: manifest.layers, locks })
-}
-
-pub(super) fn not_unpacked(image: &str, cause: std::io::Error) -> Error {
-    if cause.kind() == std::io::ErrorKind::StorageFull {
-        return Error::io(format!("Unpacking image {image} failed"), cause);
-    }
-    let message = cause.to_string();
-    match cause.kind() {
-        std::io::ErrorKind::FileTooLarge => Error::ImageTooLarge(message),
-        _ => Error::BadImage(message),
-    }
-}
-
-pub(crate) fn check_size(max_bytes: u64, manifest: &OciImageManifest) -> Result<(), Error> {
-    let count = manifest.layers.len();
-    if count > MAX_LAYERS {
-        return Err(Error::ImageTooLarge(format!(
-            "image has {count} layers, maximum is {MAX_LAYERS}"
-        )));
-    }
-    let sum = manifest.layers.iter().try_fold(0u64, |sum, layer| {
-        u64::try_from(layer.size).ok().and_then(|size| sum.checked_add(size))
-    });
-    match sum {
-        Some(sum) if sum <= max_bytes => Ok(()),
-        _ => Err(Error::ImageTooLarge(format!(
-            "image exceeds the maximum image size of {}",
-            message::bytes(i64::try_from(max_bytes).unwrap_or(i64::MAX))
-        ))),
-    }
-}
-
-pub(crate) fn describe(
-    name: &str,
-    digest: String,
-    config: &[u8],
-    layers: usize,
-) -> Result<(Image, Vec<String>), Error> {
-    let invalid = |why: &str| Error::BadImage(format!("image is invalid: {why}"));
-    let config: ImageConfig = serde_json::from_slice(config)
-        .map_err(|error| invalid(&format!("{error} in its configuration")))?;
-    platform::check(&config.os, &config.architecture)?;
-    let diff_ids = config.rootfs.diff_ids;
-    let chains = chain_ids(&diff_ids).filter(|chains| chains.len() == layers);
-    let layers = chains.ok_or_else(|| invalid("its configuration does not match its layers"))?;
-    let config = config.config.unwrap_or_default();
-    Ok((Image { name: name.to_owned(), digest, layers, config }, diff_ids))
+    (locks, missing)
 }

@@ -1,10 +1,11 @@
-//! Loads images from an archive, in a helper process.
+//! Loads images from an archive, in a helper process. Confined processes that it forks read the
+//! archive.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{Cursor, Seek as _};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
 use std::time::Duration;
@@ -12,13 +13,15 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::archive::{Files, Packed};
-use super::fetch::{describe, not_unpacked, prepare};
+use super::archive::{Files, MAX_IMAGES, Packed};
+use super::describe::{Described, Description};
+use super::fetch::prepare;
 use super::store::{Loaded, NO_OWNER};
 use crate::child::Task;
+use crate::confine::{self, Place};
 use crate::dirs::{self, Dirs};
 use crate::options::Options;
-use crate::unpack::{self, Budget};
+use crate::unpack::{self, Budget, Source, not_unpacked};
 use crate::{BUILTIN_IMAGE, Error, builtin_archive, local_name};
 
 const UNNAMED: &str = "its image has no name; save it by name and tag, or give it a name";
@@ -111,28 +114,62 @@ pub(super) fn respond<R: DeserializeOwned, T: Serialize>(
 
 fn run(request: &Request) -> Response {
     prepare()?;
+    confine::leave_network();
     let dirs = Dirs(request.dir.clone());
     let work = dirs.temporary().join(format!("load-{}", std::process::id()));
     let failed = |error| Error::io("Loading the image failed", error);
-    fs::create_dir_all(&work).map_err(failed)?;
-    let loaded = load_all(request, &dirs, &work);
+    let directory = confine::directory(&work).map_err(failed)?;
+    let extracted = extract(request, directory.as_fd());
+    let loaded = extracted.and_then(|images| load_all(request, &dirs, &work, images));
     let _ = base::tree::remove(&work);
     loaded
 }
 
-fn load_all(request: &Request, dirs: &Dirs, work: &Path) -> Response {
-    let files = extract(request, work).map_err(|error| not_unpacked("from its archive", error))?;
-    let packed = files.images()?;
+/// An image of an archive whose files were extracted.
+#[derive(Serialize, Deserialize)]
+struct Extracted {
+    /// Names, as the archive has them.
+    names: Vec<String>,
+    description: Description,
+}
+
+/// Extracts and describes the images of the archive, in a confined process.
+fn extract(request: &Request, directory: BorrowedFd<'_>) -> Result<Vec<Extracted>, Error> {
+    let stdin = [std::io::stdin().as_raw_fd()];
+    confine::run("extractor", Place::Root(directory), confine::NOTHING, &stdin, || {
+        let here = Path::new(".");
+        let files = match request.owner.as_str() {
+            NO_OWNER => {
+                let archive = Cursor::new(builtin_archive(BUILTIN_IMAGE));
+                Files::extract(archive, here, request.max_bytes)
+            }
+            _ => extract_stdin(here, request.max_bytes),
+        };
+        let files = files.map_err(|error| not_unpacked("from its archive", error))?;
+        files.images()?.into_iter().map(describe).collect()
+    })
+}
+
+fn describe(packed: Packed) -> Result<Extracted, Error> {
+    let Packed { names, digest, config, layers } = packed;
+    let name = |layer: &PathBuf| Some(layer.file_name()?.to_str()?.to_owned());
+    let blobs = layers.iter().filter_map(name).collect();
+    Ok(Extracted { names, description: Description::new(digest, &config, blobs)? })
+}
+
+fn load_all(request: &Request, dirs: &Dirs, work: &Path, images: Vec<Extracted>) -> Response {
+    let given: Vec<_> = images.iter().map(|image| image.names.as_slice()).collect();
     let names = match request.owner.as_str() {
         NO_OWNER => vec![vec![BUILTIN_IMAGE.to_owned()]],
-        _ => names(request.name.as_ref(), &packed)?,
+        _ => names(request.name.as_ref(), &given)?,
     };
     let mut budget = Budget::new(request.max_bytes, request.max_entries);
     let mut unpacked = Stored::default();
     let mut loaded = Vec::new();
-    for (image, names) in packed.iter().zip(names) {
+    for (image, names) in images.into_iter().zip(names).take(MAX_IMAGES) {
         let first = names.first().map(String::as_str).unwrap_or_default();
-        let image = unpack(dirs, image, first, &mut budget, &mut unpacked)?;
+        let image = image.description.check(first)?;
+        let image = unpack(dirs, work, image, &mut budget, &mut unpacked)?;
         loaded.extend(names.into_iter().map(|name| Loaded {
             owner: request.owner.clone(),
             size_bytes: image.size_bytes,
@@ -146,14 +183,6 @@ fn load_all(request: &Request, dirs: &Dirs, work: &Path) -> Response {
     Ok(loaded)
 }
 
-fn extract(request: &Request, work: &Path) -> std::io::Result<Files> {
-    if request.owner == NO_OWNER {
-        let archive = Cursor::new(builtin_archive(BUILTIN_IMAGE));
-        return Files::extract(archive, work, request.max_bytes);
-    }
-    extract_stdin(work, request.max_bytes)
-}
-
 /// Extracts the archive on stdin.
 pub(super) fn extract_stdin(work: &Path, max_bytes: u64) -> std::io::Result<Files> {
     let archive = File::from(std::io::stdin().as_fd().try_clone_to_owned()?);
@@ -161,7 +190,10 @@ pub(super) fn extract_stdin(work: &Path, max_bytes: u64) -> std::io::Result<File
 }
 
 /// Local names of each image. `name` replaces that of a single image.
-pub(super) fn names(name: Option<&String>, images: &[Packed]) -> Result<Vec<Vec<String>>, Error> {
+pub(super) fn names(
+    name: Option<&String>,
+    images: &[&[String]],
+) -> Result<Vec<Vec<String>>, Error> {
     match (name, images) {
         (Some(name), [_]) => return Ok(vec![vec![name.clone()]]),
         (Some(_), _) => {
@@ -170,7 +202,7 @@ pub(super) fn names(name: Option<&String>, images: &[Packed]) -> Result<Vec<Vec<
         }
         (None, _) => {}
     }
-    let own = images.iter().map(|image| match image.names.as_slice() {
+    let own = images.iter().map(|names| match names {
         [] => Err(Error::InvalidArchive(UNNAMED.to_owned())),
         names => names.iter().map(|name| local_name(name)).collect(),
     });
@@ -194,21 +226,19 @@ struct Stored {
 /// who knows a digest must not get another owner's layer by it.
 fn unpack(
     dirs: &Dirs,
-    packed: &Packed,
-    name: &str,
+    work: &Path,
+    Described { image, layers }: Described,
     budget: &mut Budget,
     stored: &mut Stored,
 ) -> Result<Unpacked, Error> {
-    let digest = packed.digest.clone();
-    let (image, diff_ids) = describe(name, digest, &packed.config, packed.layers.len())?;
     let mut size_bytes = 0;
-    for (at, blob) in packed.layers.iter().enumerate() {
-        let (chains, diff_id, before) = (&image.layers[..=at], &diff_ids[at], budget.bytes);
-        let failed = |error| not_unpacked(name, error);
-        let (is_new, lock) = unpack::layer(dirs, chains, blob, diff_id, budget).map_err(failed)?;
+    for (at, layer) in layers.iter().enumerate() {
+        let (chains, before, blob) = (&image.layers[..=at], budget.bytes, work.join(&layer.blob));
+        let source = Source { image: &image.name, blob: &blob, diff_id: &layer.diff_id };
+        let (is_new, lock) = unpack::layer(dirs, chains, source, budget)?;
         stored.locks.push(lock);
         if !is_new && !stored.sizes.contains_key(&chains[at]) {
-            unpack::verify(blob, diff_id, budget).map_err(failed)?;
+            unpack::check(source, budget)?;
         }
         let size = stored.sizes.entry(chains[at].clone()).or_insert(before - budget.bytes);
         size_bytes += *size;

@@ -1,5 +1,5 @@
-//! Rewrites an image archive for another container engine, in a helper process without
-//! privileges.
+//! Rewrites an image archive for another container engine, in a helper process that is confined to
+//! a directory.
 //!
 //! An engine would take over every name in an archive, including those of other owners. The new
 //! archive contains only verified layers and the names that the caller has chosen.
@@ -7,23 +7,27 @@
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use model::image::StoredImage;
+use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tar::{Builder, Header};
 
 use super::archive::Packed;
-use super::fetch::{describe, limit_memory, not_unpacked};
+use super::describe::describe;
+use super::fetch::limit_memory;
 use super::load::{call, extract_stdin, names, respond};
 use crate::Error;
-use crate::child::Task;
+use crate::child::{Task, close_inherited_fds};
+use crate::confine::{self, Place, confine};
 use crate::dirs::sha256;
 use crate::unpack::stream::Contents;
-use crate::unpack::{self, Budget};
+use crate::unpack::{self, Budget, not_unpacked};
 
 /// How to rewrite an archive.
 #[derive(Debug, Clone)]
@@ -70,13 +74,18 @@ pub async fn repack(
     let request = Request { dir, max_bytes: *max_bytes, prefix, name };
     let written: Vec<Repacked> =
         call(program, Task::Repack, &request, Some(archive), *timeout).await?;
+    let output = output(&request.dir);
+    // The helper process may have been taken over.
+    if !fs::symlink_metadata(&output).is_ok_and(|found| found.is_file()) {
+        return Err(Error::Helper("Loading the image failed: no archive was written.".to_owned()));
+    }
     let stored = |Repacked { name, digest, size_bytes }| StoredImage {
         name,
         digest,
         size_bytes,
         is_builtin: false,
     };
-    Ok((written.into_iter().map(stored).collect(), output(&request.dir)))
+    Ok((written.into_iter().map(stored).collect(), output))
 }
 
 fn output(dir: &Path) -> PathBuf {
@@ -89,12 +98,16 @@ pub(crate) fn child(request: &OsStr) -> ExitCode {
 }
 
 fn run(request: &Request) -> Result<Vec<Repacked>, Error> {
+    close_inherited_fds();
     limit_memory()?;
+    enter(&request.dir).map_err(|error| Error::io("Confining the helper process failed", error))?;
+    let here = Path::new(".");
     let failed = |error| not_unpacked("from its archive", error);
-    let files = extract_stdin(&request.dir, request.max_bytes).map_err(failed)?;
+    let files = extract_stdin(here, request.max_bytes).map_err(failed)?;
     let packed = files.images()?;
-    let names = names(request.name.as_ref(), &packed)?;
-    let file = File::create_new(output(&request.dir)).map_err(failed)?;
+    let given: Vec<_> = packed.iter().map(|image| image.names.as_slice()).collect();
+    let names = names(request.name.as_ref(), &given)?;
+    let file = File::create_new(output(here)).map_err(failed)?;
     let budget = Budget::new(request.max_bytes, 0);
     let mut writer = Writer { tar: Builder::new(file), budget, written: HashSet::new() };
     let (mut manifest, mut repacked) = (Vec::new(), Vec::new());
@@ -110,6 +123,14 @@ fn run(request: &Request) -> Result<Vec<Repacked>, Error> {
     let finished = writer.file("manifest.json", manifest.len() as u64, manifest.as_bytes());
     finished.and_then(|()| writer.tar.into_inner()?.sync_all()).map_err(failed)?;
     Ok(repacked)
+}
+
+/// Confines this process to the directory. Only root can; others have no privileges to drop.
+fn enter(dir: &Path) -> std::io::Result<()> {
+    confine::leave_network();
+    let is_root = geteuid().is_root();
+    let directory = if is_root { confine::directory(dir)? } else { confine::open(dir)? };
+    confine(Place::Root(directory.as_fd()), confine::NOTHING)
 }
 
 /// A local name below the prefix.
@@ -138,7 +159,8 @@ impl Writer {
         let (mut layers, mut total) = (Vec::new(), 0);
         for (blob, diff_id) in packed.layers.iter().zip(&diff_ids) {
             let before = self.budget.bytes;
-            unpack::verify(blob, diff_id, &mut self.budget).map_err(failed)?;
+            let file = unpack::open(blob).map_err(failed)?;
+            unpack::verify(file, diff_id, &mut self.budget).map_err(failed)?;
             let size = before - self.budget.bytes;
             let layer = format!("{}.tar", super::hex_of(diff_id).unwrap_or_default());
             if self.written.insert(layer.clone()) {

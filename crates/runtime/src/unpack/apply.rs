@@ -11,6 +11,7 @@ use rustix::fs::{
     self, AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags,
 };
 use rustix::io::Errno;
+use rustix::thread::{CapabilitySet, CapabilitySets, capabilities};
 use tar::{Archive, Entry, EntryType};
 
 use super::root::{self, Root};
@@ -29,6 +30,8 @@ pub(super) struct Applier {
     entries: u64,
     /// Bytes that may still be written, in whole blocks.
     disk_bytes: u64,
+    /// Owner of directories that paths imply: root, if this process may create files of others.
+    implied_owner: Option<u32>,
     /// Paths that this layer created: its whiteouts affect only the layers below.
     created: HashSet<PathBuf>,
 }
@@ -43,7 +46,10 @@ struct Metadata {
 
 impl Applier {
     pub(super) fn new(root: Root, max_entries: u64, disk_bytes: u64) -> Self {
-        Self { root, max_entries, entries: max_entries, disk_bytes, created: HashSet::new() }
+        let is_chown = |sets: CapabilitySets| sets.effective.contains(CapabilitySet::CHOWN);
+        let implied_owner = capabilities(None).is_ok_and(is_chown).then_some(0);
+        let (entries, created) = (max_entries, HashSet::new());
+        Self { root, max_entries, entries, disk_bytes, implied_owner, created }
     }
 
     /// Applies all entries and returns what is left of the limits: entries and bytes on disk.
@@ -90,7 +96,7 @@ impl Applier {
             return self.apply_whiteout(above, name.as_bytes(), OsStr::from_bytes(rest));
         }
         self.charge_missing(above)?;
-        let parent = self.root.directory(above)?;
+        let parent = self.root.directory_of(above, self.implied_owner)?;
         clear(&parent, &name, path, kind)?;
         let metadata = Metadata::new(entry)?;
         match kind {
@@ -134,7 +140,7 @@ impl Applier {
         if entry.header().entry_type() != EntryType::Directory {
             return Ok(());
         }
-        let root = self.root.directory(Path::new(""))?;
+        let root = self.root.resolve(Path::new(""), OFlags::PATH | OFlags::DIRECTORY)?;
         Metadata::new(entry)?.set(&root, OsStr::new("."), false)
     }
 

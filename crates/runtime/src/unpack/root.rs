@@ -48,12 +48,7 @@ impl Root {
         Err(io::ErrorKind::InvalidInput.into())
     }
 
-    /// Opens a directory; creates it and its parents if missing.
-    pub(crate) fn directory(&self, path: &Path) -> io::Result<OwnedFd> {
-        self.directory_of(path, None)
-    }
-
-    /// The same; directories that are created belong to a user and group of this id.
+    /// Opens a directory; creates it and its parents if missing, for a user and group of this id.
     pub(crate) fn directory_of(&self, path: &Path, owner: Option<u32>) -> io::Result<OwnedFd> {
         match self.resolve(path, OFlags::PATH | OFlags::DIRECTORY) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}

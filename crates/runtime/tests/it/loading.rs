@@ -56,7 +56,7 @@ fn says(word: &str) -> Image {
     )
 }
 
-fn file(bytes: &[u8]) -> File {
+pub(crate) fn file(bytes: &[u8]) -> File {
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(bytes).unwrap();
     file.rewind().unwrap();

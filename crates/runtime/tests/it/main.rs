@@ -3,6 +3,7 @@
 
 mod attacks;
 mod bad_images;
+mod confinement;
 mod fairness;
 mod forwarder;
 mod hostile;

@@ -75,6 +75,13 @@ impl Layer {
         self.add(EntryType::Link, name, 0o644, target, b"")
     }
 
+    /// Gives the next entry an extended attribute.
+    pub(crate) fn attribute(mut self, name: &str, value: &[u8]) -> Self {
+        let key = format!("SCHILY.xattr.{name}");
+        self.0.append_pax_extensions([(key.as_str(), value)]).unwrap();
+        self
+    }
+
     /// Adds a GNU sparse file of this size with a few bytes of data at its end.
     pub(crate) fn sparse(mut self, name: &str, size: u64) -> Self {
         let data = [b'x'; 512];

@@ -89,6 +89,7 @@ fn respond(mut stream: &TcpStream, content: &Mutex<Content>) -> Option<()> {
     }
     let path = request.split(' ').nth(1)?.to_owned();
     if path.contains("/hang/") {
+        content.lock().unwrap().requests.push((path, None));
         std::thread::sleep(Duration::from_mins(1));
         return None;
     }
