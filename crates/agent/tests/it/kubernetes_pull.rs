@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 
 use super::kubernetes::{Lab, NS, TIMEOUT, name, options, replica, web};
 
-fn pull(registry: &str, password: &str) -> Option<PullCredentials> {
+fn pull(registry: &str, password: &str) -> PullCredentials {
     let (registry, username) = (registry.to_owned(), "ci".to_owned());
-    Some(PullCredentials { registry, username, password: password.to_owned() })
+    PullCredentials { registry, username, password: password.to_owned() }
 }
 
-fn private(image: &str, pull: Option<PullCredentials>) -> Spec {
-    Spec { image: Some(image.to_owned()), pull, ..web() }
+fn private(image: &str, pull: impl Into<Option<PullCredentials>>) -> Spec {
+    Spec { image: Some(image.to_owned()), pull: pull.into(), ..web() }
 }
 
 fn secret_name(id: ReplicaId) -> String {
