@@ -90,7 +90,10 @@ const PLATFORM: &[(&str, Rule)] = &[
     ("POST /api/v1/users/{id}/password-reset", user(Kind::User, Issue)),
     ("POST /api/v1/password-resets/redeem", Open),
     ("GET /api/v1/tokens", user(Token, Read)),
-    ("POST /api/v1/tokens", user(Token, Create)),
+    (
+        "POST /api/v1/tokens",
+        Rule::ByObject(Action::new(Token, Create), Action::new(ServiceAccount, Administer)),
+    ),
     ("GET /api/v1/tokens/{id}", user(Token, Read)),
     ("DELETE /api/v1/tokens/{id}", user(Token, Delete)),
     ("GET /api/v1/invites", user(Invite, Read)),

@@ -52,9 +52,8 @@ impl Class {
         match (a, b, c) {
             _ if ip.is_broadcast() || ip.is_multicast() => Class::Multicast,
             _ if ip.is_link_local() => Class::LinkLocal,
-            (127, ..) => Class::Loopback,
             // The unspecified address reaches this machine.
-            (0, ..) => Class::Loopback,
+            (0 | 127, ..) => Class::Loopback,
             // Carrier-grade NAT, protocol assignments, benchmarks, reserved.
             (100, 64..128, _) | (192, 0, 0) | (198, 18 | 19, _) | (240.., ..) => Class::Private,
             _ if ip.is_private() => Class::Private,
@@ -91,9 +90,8 @@ fn canonical(ip: IpAddr) -> IpAddr {
     let IpAddr::V6(six) = ip.to_canonical() else { return ip.to_canonical() };
     let four = |a: u16, b: u16| Ipv4Addr::from_bits(u32::from(a) << 16 | u32::from(b)).into();
     match six.segments() {
-        [0x64, 0xff9b, 0, 0, 0, 0, a, b] => four(a, b),
+        [0x64, 0xff9b, 0, 0, 0, 0, a, b] | [0x2002, a, b, ..] => four(a, b),
         [0, 0, 0, 0, 0, 0, a, b] if (a, b) > (0, 1) => four(a, b),
-        [0x2002, a, b, ..] => four(a, b),
         _ => ip,
     }
 }

@@ -251,15 +251,24 @@ pub fn missing_defaults(resources: &Resources) -> impl Iterator<Item = (&'static
         .filter(|(kind, _)| resources.iter().all(|(requested, _)| requested != *kind))
 }
 
-/// What a container takes from a machine: its requests, and the defaults of those that are missing,
-/// which are its limits.
+/// What a container takes from a machine: its limits. Those are its requests, and the defaults of
+/// CPU and memory that it does not request or requests in another unit than bytes.
 #[must_use]
-pub fn with_defaults(resources: &Resources) -> Resources {
+pub fn limits(resources: &Resources) -> Resources {
     let mut all = resources.clone();
-    for (kind, default) in missing_defaults(resources) {
-        all.set(kind, default);
+    if all.get("cpu").is_zero() {
+        all.set("cpu", DEFAULT_CPU);
+    }
+    if all.get("ram") < MIN_RAM {
+        all.set("ram", DEFAULT_RAM);
     }
     all
+}
+
+/// Whether an amount of memory is a count of another unit than bytes: `ram: 1` of a cluster with
+/// `ram: 16`. Kargo has no units.
+pub fn is_unitless(ram: Quantity) -> bool {
+    !ram.is_zero() && ram < Quantity::whole(1 << 10)
 }
 
 /// Checks the resources of a container. Errors name the field `field`.
@@ -424,6 +433,18 @@ pub struct NewDeployment {
 }
 
 impl NewDeployment {
+    /// Checks a request of an API without units, which counts memory as its clusters do.
+    pub fn check_unitless(mut self, resource_field: &str) -> Result<Self, Invalid> {
+        let ram = self.spec.resources.get("ram");
+        if !is_unitless(ram) {
+            return self.check(resource_field);
+        }
+        self.spec.resources.set("ram", MIN_RAM);
+        let mut checked = self.check(resource_field)?;
+        checked.spec.resources.set("ram", ram);
+        Ok(checked)
+    }
+
     /// Checks the request. `resource_field` is the request's field name for the resources.
     pub fn check(mut self, resource_field: &str) -> Result<Self, Invalid> {
         let mut check = Check::default();

@@ -5,7 +5,9 @@
 //! subjects. A message adds what the status does not say and is empty if there is nothing to add.
 //! (The enums derive `thiserror::Error` only for `Display`: it keeps variant and message together.)
 
+use std::collections::HashMap;
 use std::fmt::{self, Display};
+use std::sync::OnceLock;
 
 use serde::de::DeserializeOwned;
 use serde::ser::SerializeMap;
@@ -23,9 +25,16 @@ pub trait StatusReason: Display + Default + Serialize + DeserializeOwned {
     /// A message without a code, from an old row, an old agent or an external system.
     fn reported(message: impl Into<String>) -> Self;
 
+    /// The reason with this code and no other fields, if there is one.
+    fn bare(code: &str) -> Option<Self>;
+
     /// Parses a stored reason. Rows of releases without codes contain only a message.
     fn parse(text: &str) -> Self {
-        serde_json::from_str(text).unwrap_or_else(|_| Self::reported(text))
+        // Most reasons are bare, and serde is slow with tagged enums: it buffers all fields.
+        let code = text.strip_prefix(r#"{"code":""#).and_then(|rest| rest.strip_suffix(r#""}"#));
+        code.and_then(Self::bare)
+            .or_else(|| serde_json::from_str(text).ok())
+            .unwrap_or_else(|| Self::reported(text))
     }
 
     /// Serializes the reason for clients, as the fields `status_reason` and `reason_code`.
@@ -75,10 +84,32 @@ macro_rules! reason {
             fn reported(message: impl Into<String>) -> Self {
                 Self::Reported { message: message.into() }
             }
+
+            fn bare(code: &str) -> Option<Self> {
+                static BARE: $crate::reason::Bare<Reason> = $crate::reason::Bare::new();
+                let names = <Self as strum::VariantNames>::VARIANTS;
+                let all = || $crate::reason::all_bare(names, |it| matches!(it, Self::Unknown(_)));
+                BARE.get_or_init(all).get(code).cloned()
+            }
         }
     };
 }
 pub(crate) use reason;
+
+/// Reasons by code that have no other fields.
+pub(crate) type Bare<R> = OnceLock<HashMap<&'static str, R>>;
+
+/// The variants that can be parsed from their code alone.
+pub(crate) fn all_bare<R: DeserializeOwned>(
+    names: &'static [&'static str],
+    is_unknown: impl Fn(&R) -> bool,
+) -> HashMap<&'static str, R> {
+    let parsed = |name: &&'static str| {
+        let reason = serde_json::from_value(serde_json::json!({ "code": name })).ok()?;
+        (!is_unknown(&reason)).then_some((*name, reason))
+    };
+    names.iter().filter_map(parsed).collect()
+}
 
 /// A reason from a newer version, preserved unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

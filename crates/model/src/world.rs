@@ -54,7 +54,7 @@ use unit::{Rank, Spot};
 use crate::{ClusterId, OrganizationId, Resources, Time, Xid, deployment};
 
 /// Tuning parameters.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Settings {
     /// How long a unit is pending before freed capacity is reserved for it.
     pub reserve_after: Duration,
@@ -64,8 +64,8 @@ pub struct Settings {
     pub candidates: usize,
     /// Number of candidate nodes that are scored for a preemption.
     pub preemption_candidates: usize,
-    /// What a container takes from its machine of resource types that it does not request.
-    pub container_defaults: Resources,
+    /// What a container takes from its machine, given its request.
+    pub container_limits: fn(&Resources) -> Resources,
 }
 
 impl Default for Settings {
@@ -75,7 +75,7 @@ impl Default for Settings {
             max_reserved_permille: 50,
             candidates: 8,
             preemption_candidates: 16,
-            container_defaults: deployment::with_defaults(&Resources::default()),
+            container_limits: deployment::limits,
         }
     }
 }

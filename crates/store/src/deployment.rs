@@ -98,36 +98,40 @@ pub async fn create_as(
     }
     tx.count(Counter::Organization(owner), 1);
     organization_quota::charge_within(tx, owner, Counted::Deployments, limits.per_organization);
-    let deployment = match &new.spec.image {
-        None => insert(tx, id, owner, new, For::User).await?,
-        Some(_) => {
-            let mut new = new.clone();
-            request_defaults(tx, owner, &mut new).await?;
-            insert(tx, id, owner, &new, For::User).await?
-        }
-    };
+    let mut new = new.clone();
+    request_defaults(tx, owner, &mut new).await?;
+    let deployment = insert(tx, id, owner, &new, For::User).await?;
     organization::ensure_exists(tx, Some(owner)).await?;
     Ok(deployment)
 }
 
-/// Adds the default requests of a container. A cluster that does not count a resource type can't
-/// offer it: a default is not requested if no cluster that the deployment may use counts its type.
-async fn request_defaults(
-    tx: &mut Tx,
+/// Adds the default requests of a container. A cluster that does not count a resource type, or counts
+/// it in other units, can't offer it: a default that fits on no cluster is not requested.
+pub async fn request_defaults(
+    read: &mut Read,
     owner: OrganizationId,
     new: &mut NewDeployment,
 ) -> Result<()> {
+    if new.spec.image.is_none() {
+        return Ok(());
+    }
     let missing: Vec<_> = missing_defaults(&new.spec.resources).collect();
     for (kind, default) in missing {
-        let counted = sql!(
-            "SELECT 1 WHERE EXISTS (SELECT 1 FROM cluster c JOIN capacity ON cluster_id = c.id ",
-            "WHERE deleted_at IS NULL AND (organization_id = $1 OR organization_id IS NULL) ",
-            "AND ($2 IS NULL OR c.id = $2) AND kind = $3) ",
-            "OR NOT EXISTS (SELECT 1 FROM cluster c JOIN capacity ON cluster_id = c.id ",
-            "WHERE deleted_at IS NULL AND (organization_id = $1 OR organization_id IS NULL) ",
-            "AND ($2 IS NULL OR c.id = $2))"
-        );
-        if tx.first(counted, params![owner, new.pinned_to, kind]).await?.is_some() {
+        let is_counted = match new.pinned_to {
+            Some(id) => read.first(sql!(
+                "SELECT 1 WHERE EXISTS (SELECT 1 FROM capacity WHERE cluster_id = $1 ",
+                "AND kind = $2 AND total >= $3) ",
+                "OR NOT EXISTS (SELECT 1 FROM capacity WHERE cluster_id = $1)"
+            ), params![id, kind, default]).await?,
+            None => read.first(sql!(
+                "SELECT 1 WHERE EXISTS (SELECT 1 FROM cluster JOIN capacity ON cluster_id = id ",
+                "WHERE (organization_id = $1 OR organization_id IS NULL) AND deleted_at IS NULL ",
+                "AND kind = $2 AND total >= $3) OR NOT EXISTS (SELECT 1 FROM cluster JOIN capacity ",
+                "ON cluster_id = id WHERE (organization_id = $1 OR organization_id IS NULL) ",
+                "AND deleted_at IS NULL)"
+            ), params![owner, kind, default]).await?,
+        };
+        if is_counted.is_some() {
             new.spec.resources.set(kind, default);
         }
     }

@@ -1,11 +1,11 @@
 //! Machines: capacity that containers of several clusters share.
 //!
-//! A replica that runs a container on a machine takes from its node's capacity and, with defaults
-//! for CPU and memory that it does not request, from the machine's. The machine's rows change at the commit, when no other lock is waited for; the
+//! A replica that runs a container takes what it requests from its node's capacity, and its limits
+//! from the machine's. The machine's rows change at the commit, when no other lock is waited for; the
 //! condition is the lock here, too.
 
 use model::cluster::Provider;
-use model::deployment::with_defaults;
+use model::deployment::limits;
 use model::{ClusterId, DeploymentId, Quantity, Resources};
 
 use crate::db::{Counter, Json, params, sql};
@@ -51,7 +51,7 @@ pub async fn list(read: &mut Read) -> Result<Vec<Machine>> {
     for machine in &mut machines {
         let sql = sql!("SELECT request FROM leftover WHERE machine = $1");
         for mut row in read.all(sql, params![machine.name]).await? {
-            machine.leftovers.add(&with_defaults(&row.take::<Json<Resources>>()?.0));
+            machine.leftovers.add(&limits(&row.take::<Json<Resources>>()?.0));
         }
     }
     Ok(machines)
@@ -78,7 +78,7 @@ pub(crate) fn release(tx: &mut Tx, name: &str, request: &Resources) {
 }
 
 fn change(tx: &mut Tx, name: &str, request: &Resources, sign: i64) {
-    let all = with_defaults(request);
+    let all = limits(request);
     for (kind, amount) in all.iter().filter(|(_, amount)| !amount.is_zero()) {
         tx.count(Counter::Machine(name.to_owned(), kind.to_owned()), sign * amount.milli());
     }
@@ -163,7 +163,7 @@ pub async fn adopt(tx: &mut Tx, name: &str, id: DeploymentId) -> Result<()> {
             continue;
         }
         replica::set_machine(tx, replica.id, name).await?;
-        for (kind, amount) in with_defaults(&deployment.spec.resources).iter() {
+        for (kind, amount) in limits(&deployment.spec.resources).iter() {
             tx.run(
                 sql!(
                     "INSERT INTO machine (name, kind, size, total, used) VALUES ($1, $2, 0, $3, $3) ",

@@ -65,7 +65,7 @@ async fn check_machines(tx: &mut store::Tx, deployments: &placement::WithReplica
             let here = replicas.iter().filter(|replica| is_here(&replica.machine));
             for replica in here {
                 assert!(replica.place.is_some(), "{replica:?} holds a machine without a place");
-                held.add(&deployment.spec.resources);
+                held.add(&model::deployment::limits(&deployment.spec.resources));
             }
         }
         for (kind, used) in machine.used.iter() {

@@ -174,7 +174,8 @@ pub struct NewDeployment {
     pub image: Option<String>,
     /// Cluster to run on; any cluster with free capacity if omitted.
     pub cluster_id: Option<String>,
-    /// Resources of each replica.
+    /// Resources of each replica; with an image, 100m `cpu` and 64Mi `ram` if omitted.
+    #[serde(default)]
     #[schema(value_type = BTreeMap<String, Amount>)]
     pub resources: Resources,
     /// Priority. Higher values are placed first and may preempt lower ones. Defaults to 0.

@@ -1,13 +1,8 @@
 //! Resource limits of a replica, derived from its requests. Every replica has limits of CPU and memory.
 
+use model::deployment::{MIN_RAM, limits};
 use model::{Quantity, Resources};
 
-/// CPU limit of replicas that request none.
-const DEFAULT_CPU: Quantity = Quantity::from_milli(100);
-/// Memory limit of replicas that request none.
-const DEFAULT_RAM: Quantity = Quantity::whole(64 << 20);
-/// Minimum memory limit. Smaller amounts are not meant as bytes.
-const MIN_RAM: Quantity = Quantity::whole(4 << 20);
 /// Minimum disk limit.
 const MIN_DISK: Quantity = Quantity::whole(1 << 20);
 
@@ -16,22 +11,19 @@ pub(crate) fn requested_cpu(resources: &Resources) -> Option<Quantity> {
     Some(resources.get("cpu")).filter(|cpu| !cpu.is_zero())
 }
 
-/// Requested memory limit in bytes: its `ram`.
-///
-/// An amount below 4Mi is none. Clusters of some fleet managers count ram in other units, and their
-/// users write `ram: 1`: reserved as requested, but no program runs in one byte.
+/// Requested memory limit in bytes: its `ram`. An amount below 4Mi is none: it counts another unit.
 pub(crate) fn requested_ram(resources: &Resources) -> Option<Quantity> {
     Some(resources.get("ram")).filter(|ram| *ram >= MIN_RAM)
 }
 
 /// CPU limit: what is requested, or the default.
 pub(crate) fn cpu(resources: &Resources) -> Quantity {
-    requested_cpu(resources).unwrap_or(DEFAULT_CPU)
+    limits(resources).get("cpu")
 }
 
 /// Memory limit in bytes: what is requested, or the default.
 pub(crate) fn ram(resources: &Resources) -> Quantity {
-    requested_ram(resources).unwrap_or(DEFAULT_RAM)
+    limits(resources).get("ram")
 }
 
 /// Disk limit in bytes: its `disk`; the runtime's default if that is missing or below 1Mi.

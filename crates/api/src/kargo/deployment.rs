@@ -230,7 +230,7 @@ impl DeploymentRequest {
             priority: self.priority.unwrap_or(0),
             labels: BTreeMap::new(),
         };
-        Ok(new.check("resource")?)
+        Ok(new.check_unitless("resource")?)
     }
 }
 

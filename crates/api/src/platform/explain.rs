@@ -52,13 +52,15 @@ pub(crate) async fn dry_run_placement(
     if let Some(id) = new.pinned_to {
         store::cluster::get(&mut read, caller.scope(), id).await?;
     }
+    let mut new = new.clone();
+    store::deployment::request_defaults(&mut read, organization, &mut new).await?;
     let ceiling = app.settings.limits.max_priority;
     store::organization::check_priority(&mut read, organization, new.priority, ceiling).await?;
     let (defaults, now) = (app.db.default_quotas(), app.db.now());
     let usage = organization_quota::usage(&mut read, organization, &defaults, now).await?;
     drop(read);
     let exceeded = organization_quota::refusals(&usage, &new.spec).into_iter();
-    let result = app.placement.dry_run(organization, new).await?;
+    let result = app.placement.dry_run(organization, &new).await?;
     let viewer = Viewer { organization, owners: &result.owners };
     let replicas = result.replicas.into_iter();
     let replicas = replicas.map(|(number, outcome)| ReplicaDryRun::new(number, outcome, viewer));

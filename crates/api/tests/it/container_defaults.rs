@@ -45,6 +45,18 @@ on_both_engines! {
             let body = json!({"resources": {"ram": ram}});
             ann.post("/api/v1/deployments", body).await.expect(201);
         }
+        // Kargo has no units: a number of a cluster that counts memory otherwise.
+        let cluster = json!({"cluster_name": "units", "resource": {"cpu": " 4", "ram": " 16"}});
+        let cluster = ann.put("/cluster/", cluster).await.text("id");
+        for (resource, expected) in [
+            (json!({"cpu": 1, "ram": " 1"}), json!({"cpu": 1, "ram": 1})),
+            (json!({"cpu": 1}), json!({"cpu": 1})),
+        ] {
+            let body = json!({"image": "web:1", "resource": resource, "cluster_id": cluster});
+            let id = ann.put("/deployment/", body).await.text("id");
+            let shown = ann.get(&format!("/api/v1/deployments/{id}")).await.expect(200);
+            assert_eq!(shown["resources"], expected);
+        }
         let body = json!({"resources": {"gpu": 1}});
         let held = ann.post("/api/v1/deployments", body).await.expect(201);
         assert_eq!(held["resources"], json!({"gpu": 1}));

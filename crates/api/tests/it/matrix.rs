@@ -181,6 +181,11 @@ fn outcome(call: &Call, identity: Identity) -> Outcome {
         Identity::Platform(_) => !call.is_platform(),
         _ => false,
     };
+    // A token of ann, who is none of the callers.
+    let is_of_tenant = matches!(identity, Identity::Tenant(_) | Identity::Stranger);
+    if is_of_tenant && call.template == "/api/v1/tokens/{id}" {
+        return Outcome::NotFound;
+    }
     let least = access["roles"].as_array().cloned().unwrap_or_default();
     let is_least = least.contains(&json!(role));
     match roles.contains(&json!(role)) {

@@ -97,6 +97,26 @@ on_both_engines! {
         assert_consistent(&paddock).await;
     }
 
+    async fn default_is_requested_if_a_cluster_counts_its_type(engine: Engine) {
+        let (paddock, ann) = start(engine).await;
+        let body = json!({"name": "cpus", "capacity": {"cpu": 4}});
+        let cpus = ann.post("/api/v1/clusters", body).await.text("id");
+        let pinned = json!({"cluster_id": cpus, "image": "web:1", "resources": {"cpu": 1}});
+        for body in [pinned.clone(), json!({"image": "web:1"})] {
+            let id = deploy(&ann, body).await;
+            let runs = paddock.until(&ann, &deployment_path(&id), "status", "running").await;
+            assert_eq!(runs["resources"]["ram"], Value::Null, "{runs:#}");
+        }
+        let both = paddock.cluster(&ann, json!({"cpu": 4, "ram": "1Gi"})).await;
+        let id = deploy(&ann, json!({"image": "web:1"})).await;
+        let runs = paddock.until(&ann, &deployment_path(&id), "status", "running").await;
+        assert_eq!((&runs["resources"]["ram"], &runs["cluster_id"]), (&json!(64 << 20), &json!(both)));
+        let id = deploy(&ann, pinned).await;
+        let runs = paddock.until(&ann, &deployment_path(&id), "status", "running").await;
+        assert_eq!(runs["resources"]["ram"], Value::Null, "{runs:#}");
+        assert_consistent(&paddock).await;
+    }
+
     async fn unpinned_deployment_goes_to_a_cluster_with_free_capacity(engine: Engine) {
         let (paddock, ann, small) = one_cpu(engine).await;
         let big = paddock.cluster(&ann, json!({"cpu": 4})).await;

@@ -12,10 +12,15 @@ use crate::world::World;
 
 const IMAGE: Option<&str> = Some("registry/web:1");
 
+/// The size of a machine with enough memory.
+fn cpus(n: i64) -> Resources {
+    Resources::from([("cpu", n), ("ram", 1 << 40)])
+}
+
 on_both_engines! {
     async fn containers_of_two_organizations_share_the_machine(engine: Engine) {
         let world = World::start(engine, simulated::Options::default()).await;
-        let size = Resources::from([("cpu", 2)]);
+        let size = cpus(2);
         local_cluster::ensure(&world.db, &size).await.unwrap();
         local_cluster::count_machine(&world.db, Some(&size)).await.unwrap();
         let other = rows::tenant(&world.db, "zoo").await.organization_id;
@@ -46,7 +51,7 @@ on_both_engines! {
         world.delete(second).await;
         world.until(third, Status::Running).await;
         // A larger machine wakes the replicas that are pending for it.
-        let size = Resources::from([("cpu", 9)]);
+        let size = cpus(9);
         local_cluster::count_machine(&world.db, Some(&size)).await.unwrap();
         world.until(large, Status::Running).await;
         check_ledgers(&world.db).await;
@@ -54,7 +59,7 @@ on_both_engines! {
 
     async fn machine_that_is_not_counted_limits_nothing(engine: Engine) {
         let world = World::start(engine, simulated::Options::default()).await;
-        let size = Resources::from([("cpu", 1)]);
+        let size = cpus(1);
         local_cluster::ensure(&world.db, &size).await.unwrap();
         local_cluster::count_machine(&world.db, Some(&size)).await.unwrap();
         let on = world.cluster([("cpu", 100)]).await;

@@ -17,7 +17,7 @@ use crate::probe::until;
 use crate::world::World;
 
 fn east(at_most: u32) -> Pool {
-    pools::pool("east", [("cpu", 4)], at_most)
+    pools::pool("east", [("cpu", 4), ("ram", 1 << 40)], at_most)
 }
 
 /// A world with pools and a test clock. Workers are not started.

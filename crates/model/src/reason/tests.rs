@@ -263,6 +263,9 @@ where
         let json = serde_json::to_string(reason).unwrap();
         assert!(json.starts_with(&format!(r#"{{"code":"{name}""#)), "{json}");
         assert_eq!(R::parse(&json), *reason);
+        if json == format!(r#"{{"code":"{name}"}}"#) {
+            assert_eq!(R::bare(name).as_ref(), Some(reason));
+        }
         let message = reason.to_string();
         assert!(message.is_empty() || message.ends_with('.'), "{message:?}");
         for flaw in ["  ", "..", " .", "!.", "\n"] {

@@ -46,18 +46,9 @@ impl Default for Machines {
 }
 
 impl World {
-    /// What a container takes from a machine: its requests, and defaults of other types.
-    fn container_request(&self, request: &Resources) -> Resources {
-        let mut all = self.settings.container_defaults.clone();
-        for (kind, amount) in request.iter() {
-            all.set(kind, amount);
-        }
-        all
-    }
-
     /// What a request takes from a machine.
     pub(super) fn machine_candidate(&self, slot: usize, request: &Resources) -> MachineDemand {
-        let request = self.container_request(request);
+        let request = (self.settings.container_limits)(request);
         MachineDemand { slot, demand: self.machines.pool.kinds.resolve(&request) }
     }
 
@@ -161,7 +152,7 @@ impl World {
         if let Some(demand) = &self.classes[class].machine_demand {
             return demand.clone();
         }
-        let request = self.container_request(&self.classes[class].key.request);
+        let request = (self.settings.container_limits)(&self.classes[class].key.request);
         let demand = self.machines.pool.intern(&request);
         self.classes[class].machine_demand = Some(demand.clone());
         demand

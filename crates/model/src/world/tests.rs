@@ -62,7 +62,7 @@ fn at(n: u32) -> Place {
 }
 
 fn world(clusters: &[Cluster]) -> World {
-    let settings = Settings { container_defaults: Resources::default(), ..Settings::default() };
+    let settings = Settings { container_limits: Resources::clone, ..Settings::default() };
     let mut world = World::new(settings);
     for cluster in clusters {
         world.set_cluster(cluster.clone());

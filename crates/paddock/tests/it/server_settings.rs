@@ -133,7 +133,7 @@ fn invalid_config_file_is_rejected() {
 fn private_addresses_are_refused_unless_permitted() {
     for (settings, why) in [
         ("", "is not permitted: it is a loopback address"),
-        ("private_addresses = \"refuse\"", "--allow-address"),
+        ("private_addresses = \"refuse\"", "setting `allow_address`"),
         ("private_addresses = \"allow\"", "is unreachable"),
         ("allow_address = \"127.0.0.1\"", "is unreachable"),
         ("allow_address = \"10.0.0.0/8\"", "is not permitted"),

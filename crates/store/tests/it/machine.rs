@@ -20,14 +20,23 @@ fn cpus(n: i64) -> Resources {
 }
 
 async fn set_size(db: &Db, size: &Resources) {
+    let mut size = size.clone();
+    size.add(&Resources::from([("ram", 1 << 40)]));
     let mut tx = db.begin(Actor::Server).await.unwrap();
-    machine::set_size(&mut tx, LOCAL, size).await.unwrap();
+    machine::set_size(&mut tx, LOCAL, &size).await.unwrap();
     tx.commit().await.unwrap();
 }
 
+/// What is used, except memory: containers that request none take their limit of 64Mi.
 async fn used(db: &Db) -> Resources {
     let mut machines = machine::list(&mut db.read().await.unwrap()).await.unwrap();
-    machines.pop().map(|machine| machine.used).unwrap_or_default()
+    let used = machines.pop().map(|machine| machine.used).unwrap_or_default();
+    assert_eq!(used.get("ram").milli() % (64_000 << 20), 0, "{used:?}");
+    assert_eq!(used.get("ram").is_zero(), used.get("cpu").is_zero(), "{used:?}");
+    used.iter()
+        .filter(|(kind, _)| *kind != "ram")
+        .map(|(k, amount)| (k.to_owned(), amount))
+        .collect()
 }
 
 /// A large cluster of a new organization.

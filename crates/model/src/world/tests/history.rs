@@ -105,7 +105,7 @@ fn settings() -> Settings {
     Settings {
         reserve_after: Duration::from_secs(100),
         max_reserved_permille: 500,
-        container_defaults: Resources::default(),
+        container_limits: Resources::clone,
         ..Settings::default()
     }
 }

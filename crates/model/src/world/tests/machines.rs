@@ -118,17 +118,14 @@ fn head_that_waits_for_its_cluster_does_not_wait_for_the_machine() {
 }
 
 #[test]
-fn containers_take_defaults_of_types_that_they_do_not_request() {
-    let ram = |amount: i64| -> Resources {
-        [("ram".to_owned(), Quantity::whole(amount))].into_iter().collect()
-    };
-    let mut world = World::new(Settings { container_defaults: ram(64), ..Settings::default() });
+fn containers_take_their_limits() {
+    let mut world = World::new(Settings::default());
     let mut size = cpus(8);
-    size.add(&ram(100));
+    size.set("ram", Quantity::whole(100 << 20));
     world.set_machine("host", &size, &Resources::default());
     world.set_cluster(on(1, 1, 1000));
     world.add_pending(&container(1, 1, 0, 1));
     world.add_pending(&container(2, 1, 0, 1));
     assert_eq!(starts(&decide(&mut world)), [id(1)]);
-    assert_eq!(world.machine_free("host").unwrap().get("ram"), Quantity::whole(36));
+    assert_eq!(world.machine_free("host").unwrap().get("ram"), Quantity::whole(36 << 20));
 }
