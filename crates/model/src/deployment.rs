@@ -273,19 +273,24 @@ pub fn is_unitless(ram: Quantity) -> bool {
 
 /// Checks the resources of a container. Errors name the field `field`.
 pub fn check_container(field: &str, resources: &Resources) -> Result<(), Invalid> {
-    let mut requested = resources.iter().filter(|(kind, _)| *kind == "ram");
-    match requested.find(|(_, amount)| *amount < MIN_RAM) {
-        None => Ok(()),
-        Some((_, amount)) => Err(Invalid::new(
-            format!("{field}.ram"),
-            format!(
-                "must be at least {} for a container, not {}; omit it for the default of {}",
-                MIN_RAM.to_short_string(),
-                amount.to_short_string(),
-                DEFAULT_RAM.to_short_string()
-            ),
-        )),
+    let requested = |name: &str| resources.iter().find(|(kind, _)| *kind == name);
+    if let Some((_, amount)) = requested("ram").filter(|(_, amount)| *amount < MIN_RAM) {
+        let rule = format!(
+            "must be at least {} for a container, not {}; omit it for the default of {}",
+            MIN_RAM.to_short_string(),
+            amount.to_short_string(),
+            DEFAULT_RAM.to_short_string()
+        );
+        return Err(Invalid::new(format!("{field}.ram"), rule));
     }
+    if requested("cpu").is_some_and(|(_, amount)| amount.is_zero()) {
+        let rule = format!(
+            "must be more than 0 for a container; omit it for the default of {}m",
+            DEFAULT_CPU.milli()
+        );
+        return Err(Invalid::new(format!("{field}.cpu"), rule));
+    }
+    Ok(())
 }
 
 /// Checks an image reference: `registry/name:tag` or `name@sha256:…`.
@@ -502,6 +507,36 @@ mod tests {
         }
         for &next in Status::ALL {
             assert!(!Deleting.may_become(next), "{next} after deleting");
+        }
+    }
+
+    #[test]
+    fn container_below_the_minimum_is_invalid_but_a_reservation_is_not() {
+        let check = |image: Option<&str>, kind: &str, amount: &str| {
+            let mut resources = Resources::default();
+            resources.set(kind, amount.parse().unwrap());
+            let image = image.map(str::to_owned);
+            Spec { image, resources, replicas: 1, ..Spec::default() }.check("resources")
+        };
+        for (kind, amount, detail) in [
+            ("ram", "0", Some("at least 4Mi for a container, not 0;")),
+            ("ram", "3Mi", Some("at least 4Mi for a container, not 3Mi;")),
+            ("ram", "4Mi", None),
+            ("cpu", "0", Some("more than 0 for a container; omit it for the default of 100m")),
+            ("cpu", "1m", None),
+            ("gpu", "0", None),
+        ] {
+            let refused =
+                check(Some("web:1"), kind, amount).err().map(|invalid| invalid.to_string());
+            match detail {
+                None => assert_eq!(refused, None, "{kind} {amount}"),
+                Some(detail) => {
+                    let refused = refused.expect(amount);
+                    assert!(refused.contains(detail), "{refused}");
+                    assert!(refused.contains(&format!("resources.{kind}")), "{refused}");
+                }
+            }
+            assert!(check(None, kind, amount).is_ok(), "{kind} {amount}");
         }
     }
 

@@ -26,6 +26,7 @@ use store::Durability;
 use store::deployment::Limits;
 
 use crate::runtime;
+use crate::server::machine;
 
 pub(crate) use args::Args;
 pub(crate) use containers::ContainerArgs;
@@ -233,7 +234,7 @@ impl Args {
                 Some("off") => Userns::Off,
                 Some(other) => bail!("--userns: must be auto or off, not {other:?}"),
             },
-            capacity: crate::server::machine::capacity(data_dir),
+            capacity: machine::usable(&machine::capacity(data_dir), self.overcommit_permille()?),
         })
     }
 
@@ -394,6 +395,20 @@ fn parse(text: &str) -> Result<Args, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parent_cgroup_is_scaled_down_by_overcommit_but_not_up() {
+        let dir = Path::new("/missing/directory");
+        let capacity = |factor: Option<&str>| {
+            let machine_overcommit = factor.map(str::to_owned);
+            let args = Args { machine_overcommit, ..Args::default() };
+            let capacity = args.runtime(dir).unwrap().capacity;
+            ["cpu", "ram"].map(|kind| capacity.get(kind).milli())
+        };
+        let whole = capacity(None);
+        assert_eq!(capacity(Some("2.0")), whole);
+        assert_eq!(capacity(Some("0.5")), whole.map(|milli| milli / 2));
+    }
 
     #[test]
     fn invalid_setting_is_reported_by_name() {

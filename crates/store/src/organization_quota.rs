@@ -9,6 +9,7 @@
 //! that long, in one global order, and a refusal is the error of `Tx::commit`.
 
 mod recount;
+mod storage;
 
 use std::collections::BTreeMap;
 
@@ -25,6 +26,7 @@ use crate::{Error, Read, Result, Tx, event};
 
 pub(crate) use recount::backfill;
 pub use recount::{counted, recount, stored};
+pub use storage::{check_storage, set_images, storage};
 
 /// Changes of a transaction that are not applied yet.
 #[derive(Debug, Default)]
@@ -247,7 +249,7 @@ pub async fn set(
 
 /// Usage and limits of an organization: subjects, then resource types that are used or limited.
 ///
-/// Streams and the storage of images are not in the database: the caller adds them.
+/// Streams are not in the database: the caller adds them.
 pub async fn usage(
     read: &mut Read,
     of: OrganizationId,
@@ -268,10 +270,13 @@ pub async fn usage(
             found.insert(kind, (used, own.map(Limit::from_milli)));
         }
     }
-    for subject in [Subject::Invites, Subject::Tokens, Subject::ServiceAccounts, Subject::Storage] {
+    for subject in [Subject::Invites, Subject::Tokens, Subject::ServiceAccounts] {
         let used = Quantity::whole(recount::number(read, of, subject, now).await?);
         found.entry(subject.into()).or_default().0 = used;
     }
+    let files = recount::number(read, of, Subject::Storage, now).await?;
+    let stored = &mut found.entry(Subject::Storage.into()).or_default().0;
+    *stored = stored.plus(Quantity::whole(files));
     let usage = found.into_iter().map(|(kind, (used, own))| Usage {
         limit: own.unwrap_or_else(|| defaults.get(&kind)),
         is_default: own.is_none(),
@@ -279,24 +284,6 @@ pub async fn usage(
         used,
     });
     Ok(usage.collect())
-}
-
-/// Usage and limit of one subject. Streams and the storage of images are not in the database.
-pub async fn usage_of(
-    read: &mut Read,
-    of: OrganizationId,
-    subject: Subject,
-    defaults: &DefaultQuotas,
-    now: model::Time,
-) -> Result<Usage> {
-    let (kind, used) = (subject.into(), recount::number(read, of, subject, now).await?);
-    let own = own(read, of, &kind).await?;
-    Ok(Usage {
-        limit: own.unwrap_or_else(|| defaults.get(&kind)),
-        is_default: own.is_none(),
-        kind,
-        used: Quantity::whole(used),
-    })
 }
 
 /// The quotas that a new deployment would exceed, without creating it.

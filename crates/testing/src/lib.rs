@@ -6,6 +6,7 @@ mod client;
 mod clock;
 mod contract;
 mod database;
+mod images;
 mod leaks;
 mod ledgers;
 mod operation;
@@ -23,6 +24,7 @@ pub use crate::server::{Replica, TestPaddock, TestSettings, executors, providers
 pub use client::{Answer, Client};
 pub use clock::TestClock;
 pub use database::{Database, Engine, create_postgres, stored_text};
+pub use images::FakeImages;
 pub use ledgers::check_ledgers;
 pub use operation::{ExternalState, FakeOperation, FakeProbe};
 pub use outside::{Fake, FakeDns, FakeSeal, FakeSso};

@@ -23,9 +23,11 @@ use server::{InProcess, Parts, Running};
 use store::{Db, lease};
 use tokio::net::TcpListener;
 
+use crate::images::WithImages;
 use crate::leaks::CheckAtEnd;
 use crate::{
-    Client, Database, Engine, FakeDns, FakeOperation, FakeProbe, FakeSeal, FakeSso, TestClock,
+    Client, Database, Engine, FakeDns, FakeImages, FakeOperation, FakeProbe, FakeSeal, FakeSso,
+    TestClock,
 };
 
 /// The administrator's password.
@@ -41,6 +43,8 @@ pub struct TestSettings {
     pub heartbeat_timeouts: HeartbeatTimeouts,
     /// Options of the simulated runtime.
     pub runtime: simulated::Options,
+    /// The image store of the server's machine, if it has one.
+    pub images: Option<Arc<FakeImages>>,
     /// What the machine of the simulated runtime may give; not counted if none.
     pub machine: Option<model::Resources>,
     /// Runs the agent under a single lease of this duration, never renewed: for a clock that jumps.
@@ -80,6 +84,7 @@ impl Default for TestSettings {
         Self {
             api,
             placement: placement::Settings::default(),
+            images: None,
             machine: None,
             heartbeat_timeouts: HeartbeatTimeouts::default(),
             runtime: simulated::Options::default(),
@@ -260,7 +265,11 @@ async fn run(db: &Db, settings: TestSettings) -> (Client, Run) {
     let base = format!("http://{}", listener.local_addr().expect("an address"));
     let seal: Arc<dyn Encryption> = settings.seal;
     let name = format!("test {}", base::entropy::random_u64(db.entropy()));
-    let runtime = Arc::new(Simulated::new(settings.runtime));
+    let runtime = Simulated::new(settings.runtime);
+    let runtime: Arc<dyn Runtime> = match settings.images {
+        Some(images) => Arc::new(WithImages { runtime, images }),
+        None => Arc::new(runtime),
+    };
     let link = Arc::new(InProcess::new(db.clone(), Provider::Local, seal.clone()));
     let mut executors = executors(&settings.executor);
     executors.retain(|(of, _)| !settings.missing.contains(of));
@@ -283,7 +292,7 @@ async fn run(db: &Db, settings: TestSettings) -> (Client, Run) {
         probe: settings.probe,
         observe_every: Duration::from_mins(10),
         monitored: Vec::new(),
-        runtime: settings.agent_lease.is_none().then(|| runtime.clone() as Arc<dyn Runtime>),
+        runtime: settings.agent_lease.is_none().then(|| runtime.clone()),
         machine: settings.machine,
         driver: engine::Options::default(),
         placement: settings.placement,

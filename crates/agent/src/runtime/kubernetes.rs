@@ -18,6 +18,7 @@ mod nodes;
 mod object;
 mod options;
 mod pod;
+mod pull;
 mod quantity;
 mod ready;
 mod run;

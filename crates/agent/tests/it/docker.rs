@@ -5,6 +5,7 @@ use std::time::Duration;
 use agent::docker::{Engine, Options};
 use agent::{Docker, Runtime, RuntimeChoice, choose};
 use model::agent::Observed;
+use model::credential::PullCredentials;
 use model::deployment::{Pull, Reason, Restart, Spec};
 use runtime::Credentials;
 
@@ -195,4 +196,45 @@ async fn missing_engine_is_reported_with_the_sockets_tried() {
     let options = Options { socket: Some(socket), ..Options::new("x") };
     let why = Docker::probe(options).await.err().unwrap().to_string();
     assert!(why.contains("tried /nowhere/docker.sock (not found)"), "{why}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn docker_pulls_with_the_credentials_of_the_organization_only() {
+    check_own_credentials(Engine::Docker).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn podman_pulls_with_the_credentials_of_the_organization_only() {
+    check_own_credentials(Engine::Podman).await;
+}
+
+/// The engine stores the images of all organizations: the registry decides at each start.
+async fn check_own_credentials(engine: Engine) {
+    let (lab, runtime) = EngineLab::new(engine).await;
+    let name = lab.fake.put("private", &plain());
+    // "ci:s3cret"
+    lab.fake.content.lock().unwrap().password = Some("Y2k6czNjcmV0".to_owned());
+    let own = |password: &str, registry: &str| {
+        let (registry, username) = (registry.to_owned(), "ci".to_owned());
+        Some(PullCredentials { registry, username, password: password.to_owned() })
+    };
+    for (pull, works) in [
+        (own("s3cret", &lab.fake.address), true),
+        (None, false),
+        (own("wrong", &lab.fake.address), false),
+        (own("s3cret", "registry.example"), false),
+        (own("s3cret", &lab.fake.address), true),
+    ] {
+        let spec = Spec { pull, ..shell(&name, "sleep 100") };
+        let started = start(&runtime, replica(3), &spec).await;
+        runtime.stop(replica(3)).await.unwrap();
+        match started {
+            Ok(_) => assert!(works),
+            Err(Reason::ImagePullFailed { cause: Pull::Unauthorized, message, .. }) => {
+                assert!(!works && !message.contains("s3cret"), "{message}");
+            }
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(lab.leftovers().await, Vec::<String>::new());
 }

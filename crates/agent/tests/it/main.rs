@@ -9,6 +9,7 @@ mod engine;
 mod images;
 mod kubernetes;
 mod kubernetes_instances;
+mod kubernetes_pull;
 
 // Images, registries and an embedded runtime, shared with the runtime's tests.
 #[path = "../../../runtime/tests/it/lab.rs"]

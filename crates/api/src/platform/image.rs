@@ -75,13 +75,20 @@ pub(crate) async fn image_load(
         }
     };
     let archive = receive(&app, request.into_body()).await?;
-    let storage = Storage::lock(&app, organization).await?;
-    storage.admit(archive.metadata().map_or(0, |data| data.len()))?;
-    let images = app.images.load(organization, archive, name).await?;
-    if let Err(problem) = storage.check_added(&app).await {
+    let storage = Storage::lock(&app, organization, caller.actor()).await?;
+    storage.reserve(archive.metadata().map_or(0, |data| data.len())).await?;
+    let images = match app.images.load(organization, archive, name).await {
+        Ok(images) => images,
+        Err(error) => {
+            storage.refresh().await?;
+            return Err(error.into());
+        }
+    };
+    if let Err(problem) = storage.settle().await {
         for image in images {
             app.images.delete(organization, image.name).await?;
         }
+        storage.refresh().await?;
         return Err(problem);
     }
     for image in &images {
@@ -126,7 +133,9 @@ pub(crate) async fn image_delete(
         return Err(Problem::conflict(detail));
     }
     drop(read);
+    let storage = Storage::lock(&app, organization, caller.actor()).await?;
     app.images.delete(organization, image.name).await?;
+    storage.refresh().await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -171,7 +180,7 @@ async fn check_store(
             "The organization has {MAX_IMAGES} loaded images, which is the maximum; delete some."
         )));
     }
-    storage::admit(&storage::usage(app, organization).await?, length.unwrap_or(1))
+    storage::precheck(app, organization, length.unwrap_or(1)).await
 }
 
 fn too_large(app: &App) -> Problem {

@@ -28,6 +28,12 @@ pub(crate) fn overcommitted(capacity: &Resources, permille: i64) -> Resources {
     capacity.iter().map(|(kind, amount)| (kind.to_owned(), times(amount))).collect()
 }
 
+/// What all containers together may use of a machine: less than it has if it gives less, but never
+/// more, however much they may request.
+pub(crate) fn usable(capacity: &Resources, permille: i64) -> Resources {
+    overcommitted(capacity, permille.min(1000))
+}
+
 fn total_memory(meminfo: &str) -> Option<i64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     let kib: i64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
@@ -50,6 +56,14 @@ mod tests {
         let two = Resources::from([("cpu", 2)]);
         assert_eq!(overcommitted(&two, 1500), Resources::from([("cpu", 3)]));
         assert_eq!(overcommitted(&two, 1000), two);
+    }
+
+    #[test]
+    fn containers_may_request_but_not_use_more_than_the_machine_has() {
+        let two = Resources::from([("cpu", 2), ("ram", 1 << 30)]);
+        assert_eq!(usable(&two, 2000), two);
+        assert_eq!(usable(&two, 1000), two);
+        assert_eq!(usable(&two, 500), Resources::from([("cpu", 1), ("ram", 1 << 29)]));
     }
 
     #[test]

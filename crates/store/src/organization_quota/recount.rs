@@ -125,10 +125,12 @@ async fn specs(
     specs.collect()
 }
 
-/// Usage of the kinds with a counter, in thousandths, by the counters.
+/// Usage of the kinds with a counter, in thousandths, by the counters. Images have no rows.
 pub async fn stored(read: &mut Read, of: OrganizationId) -> Result<BTreeMap<QuotaKind, i64>> {
-    let sql =
-        sql!("SELECT kind, used FROM organization_quota WHERE organization_id = $1 AND used > 0");
+    let sql = sql!(
+        "SELECT kind, used FROM organization_quota WHERE organization_id = $1 AND used > 0 ",
+        "AND kind <> 'storage'"
+    );
     let rows = read.all(sql, params![of]).await?.into_iter();
     rows.map(|mut row| Ok((QuotaKind::from_key(&row.take::<String>()?)?, row.take()?))).collect()
 }

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::names::{self, DEPLOYMENT, OBJECTS, REPLICA, SPEC_HASH};
+use super::pull::PullSource;
 use super::quantity;
 use crate::Error;
 use crate::runtime::limits;
@@ -33,9 +34,9 @@ pub(super) fn workload(
     spec: &Spec,
     image: &str,
     node: Option<&str>,
-    pull_secret: Option<&str>,
+    pull: &PullSource,
 ) -> Value {
-    let template = json!({"metadata": {"labels": names::labels(id)}, "spec": pod(id, spec, image, node, pull_secret)});
+    let template = json!({"metadata": {"labels": names::labels(id)}, "spec": pod(id, spec, image, node, pull)});
     let mut object =
         json!({"metadata": {"name": names::of_replica(id), "labels": names::labels(id)}});
     if is_job(spec) {
@@ -52,13 +53,7 @@ pub(super) fn workload(
     object
 }
 
-fn pod(
-    id: ReplicaId,
-    spec: &Spec,
-    image: &str,
-    node: Option<&str>,
-    pull_secret: Option<&str>,
-) -> Value {
+fn pod(id: ReplicaId, spec: &Spec, image: &str, node: Option<&str>, pull: &PullSource) -> Value {
     let restart = match (is_job(spec), spec.restart) {
         (true, Restart::Never) => "Never",
         (true, _) => "OnFailure",
@@ -72,13 +67,14 @@ fn pod(
         "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
         "containers": [container(id, spec, image)],
     });
+    pod["containers"][0]["imagePullPolicy"] = json!(pull.policy);
     if let Some(node) = node {
         let term =
             json!({"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]});
         pod["affinity"] = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
             {"nodeSelectorTerms": [term]}}});
     }
-    if let Some(name) = pull_secret {
+    if let Some(name) = &pull.secret {
         pod["imagePullSecrets"] = json!([{ "name": name }]);
     }
     pod

@@ -28,6 +28,11 @@ pub(super) fn of_replica(id: ReplicaId) -> String {
     format!("paddock-{}-{}", id.deployment, id.number)
 }
 
+/// Name of the Secret with the registry credentials of a replica's organization.
+pub(super) fn of_pull_secret(id: ReplicaId) -> String {
+    format!("{}-pull", of_replica(id))
+}
+
 /// Name of a deployment's Service. It must begin with a letter.
 pub(super) fn of_service(id: DeploymentId) -> String {
     format!("paddock-{id}")

@@ -15,6 +15,7 @@ use super::evaluate::{Evaluation, Workload};
 use super::fault::Refusal;
 use super::names::{self, SPEC_HASH};
 use super::object::ObjectRef;
+use super::pull::PullSource;
 use super::run::Run;
 use super::{Kubernetes, body, nodes, ready};
 use crate::Error;
@@ -70,15 +71,29 @@ impl Kubernetes {
         runtime::check_ram(ram_bytes).map_err(|error| not_started(error, image))?;
         body::check_env(&spec.env)?;
         let node = self.node(node);
-        let pull_secret = self.options.pull_secret.as_deref();
-        let manifest = body::workload(id, spec, image, node.as_deref(), pull_secret);
         let object = self.workload_ref(id, body::is_job(spec));
-        let objects = json!([object]);
+        self.check_ours(id, &object).await?;
+        let existing = self.get(&object).await?;
+        let cluster_secret = self.options.pull_secret.as_deref();
+        let pull = PullSource::new(id, spec, cluster_secret, existing.as_ref());
+        let manifest = body::workload(id, spec, image, node.as_deref(), &pull);
+        let secret = self.pull_secret_ref(id);
+        let is_own = pull.secret.as_ref() == Some(&secret.name);
+        let own = spec.pull_credentials().filter(|_| is_own);
+        let objects = match own {
+            Some(_) => json!([secret, object]),
+            None => {
+                self.remove_pull_secret(id).await?;
+                json!([object])
+            }
+        };
         self.apply(record, &body::record(id, spec, &objects)).await?;
         let endpoints = self.create_service(id, spec).await?;
-        self.check_ours(id, &object).await?;
+        if let Some(own) = own {
+            self.apply_pull_secret(id, own).await?;
+        }
         // A Job is immutable; an existing one belongs to this spec.
-        if !body::is_job(spec) || self.get(&object).await?.is_none() {
+        if !body::is_job(spec) || existing.is_none() {
             self.apply(&object, &manifest).await?;
         }
         let workload = Workload {

@@ -135,13 +135,18 @@ pub(crate) async fn template_publish(
     let (source, files) = (&upload.text, &upload.files);
     let new = NewTemplate { organization_id, template: &template, source, files, hash: &hash };
     let storage = match organization_id {
-        Some(owner) if !files.is_empty() => Some(Storage::lock(&app, owner).await?),
+        Some(owner) if !files.is_empty() => {
+            let storage = Storage::lock(&app, owner, caller.actor()).await?;
+            storage.refresh().await?;
+            Some(storage)
+        }
         _ => None,
     };
     let mut tx = app.db.begin(caller.actor()).await?;
     let (published, is_new) = store::template::publish(&mut tx, &new).await?;
     if let Some(storage) = storage.as_ref().filter(|_| is_new) {
-        storage.admit(files.values().map(|content| content.len() as u64).sum())?;
+        let bytes = files.values().map(|content| content.len() as u64).sum();
+        storage.check_files(&mut tx, bytes).await?;
     }
     let template_response = complete(&mut tx, published).await?;
     tx.commit().await?;
