@@ -10,7 +10,7 @@ use std::os::fd::AsRawFd;
 use nix::sched::{CloneFlags, unshare};
 use rtnetlink::{LinkBridgePort, LinkUnspec, LinkVeth, RouteMessageBuilder};
 
-use super::netlink::{disable_ipv6, index, up, with_connection};
+use super::netlink::{disable_ipv6, index, mac_address, up, with_connection};
 use crate::Error;
 use crate::plan::Link;
 use crate::userns::Namespaces;
@@ -72,11 +72,4 @@ async fn connect(link: &Link, namespaces: Option<&Namespaces>) -> std::io::Resul
         inside.route().add(route).execute().await
     })
     .await
-}
-
-/// Derives a MAC address from an IP address: the host's ARP cache stays valid when another
-/// container gets the same IP address.
-fn mac_address(address: Ipv4Addr) -> Vec<u8> {
-    let [a, b, c, d] = address.octets();
-    vec![0x02, 0x70, a, b, c, d]
 }

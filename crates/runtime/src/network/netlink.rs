@@ -38,13 +38,28 @@ pub(super) async fn index(handle: &Handle, name: &str) -> Result<Option<u32>, rt
     }
 }
 
+/// Derives a MAC address from an IP address: ARP caches stay valid when another container gets the
+/// same IP address.
+pub(super) fn mac_address(address: Ipv4Addr) -> Vec<u8> {
+    let [a, b, c, d] = address.octets();
+    vec![0x02, 0x70, a, b, c, d]
+}
+
 /// Creates a bridge with an address and without IPv6, or what is missing of it.
+///
+/// Without a MAC address of its own, it takes the lowest of its ports: a new container could change
+/// it, and the others would send to the old one until their ARP entries expire.
 pub(super) async fn ensure_bridge(name: &str, address: Ipv4Addr, prefix: u8) -> io::Result<()> {
     with_connection(async |handle| {
-        if index(&handle, name).await?.is_none() {
-            handle.link().add(LinkBridge::new(name).build()).execute().await?;
+        let mac = mac_address(address);
+        match index(&handle, name).await? {
+            None => handle.link().add(LinkBridge::new(name).address(mac).build()).execute().await,
+            // Older versions created it without one.
+            Some(index) => {
+                let fixed = LinkUnspec::new_with_index(index).address(mac).build();
+                handle.link().set(fixed).execute().await
+            }
         }
-        Ok(())
     })
     .await?;
     disable_ipv6(name)?;

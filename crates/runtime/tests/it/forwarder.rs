@@ -236,3 +236,17 @@ async fn container_without_ports_has_no_forwarder() {
     assert_eq!(processes(&arguments), Vec::<i32>::new());
     stop(&lab).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn new_containers_do_not_change_the_address_of_the_bridge() {
+    let lab = Lab::new().await;
+    lab.runtime().start(&lab.shell("web-0", "sleep 100")).await.unwrap();
+    let address = lab.bridge_address();
+    // Its own: the address of a port, or one that the kernel chose, changes with the ports.
+    assert!(address.starts_with("02:70:"), "{address}");
+    lab.runtime().start(&lab.shell("web-1", "sleep 100")).await.unwrap();
+    assert_eq!(lab.bridge_address(), address);
+    lab.runtime().stop("web-1").await.unwrap();
+    assert_eq!(lab.bridge_address(), address);
+    stop(&lab).await;
+}

@@ -126,6 +126,13 @@ impl Lab {
         left
     }
 
+    /// MAC address of the bridge.
+    pub(crate) fn bridge_address(&self) -> String {
+        let id = digest_of(self.options.instance.as_bytes())[7..15].to_owned();
+        let file = format!("/sys/class/net/pd-{id}/address");
+        fs::read_to_string(file).unwrap().trim().to_owned()
+    }
+
     /// Loop devices whose file is in our directory.
     pub(crate) fn loop_devices(&self) -> Vec<String> {
         let dir = self.options.dir.to_str().unwrap();
