@@ -70,9 +70,11 @@ async fn pod_pulls_with_the_credentials_of_its_organization_only() {
         assert_eq!(pod(&lab, id)["imagePullSecrets"], Value::Null);
         assert_eq!(auths(&lab, id), None);
     }
-    // Else an image that one organization pulled would start for all others on that node.
-    for id in [own, hub, other, elsewhere] {
-        assert_eq!(pod(&lab, id)["containers"][0]["imagePullPolicy"], "Always");
+    // The registry is asked at each start whether the credentials are still valid.
+    for (id, policy) in
+        [(own, "Always"), (hub, "Always"), (other, "IfNotPresent"), (elsewhere, "IfNotPresent")]
+    {
+        assert_eq!(pod(&lab, id)["containers"][0]["imagePullPolicy"], policy);
     }
 
     // Deleted after the pods, by an agent that did not start them.

@@ -42,12 +42,13 @@ impl PullSource {
             None => spec.pull_credentials().is_some(),
         };
         let secret = if has_own { Some(own) } else { cluster_secret.map(str::to_owned) };
-        // The images on a node are shared by all organizations: the registry decides who may have
-        // them, at each start.
+        // The images on a node are shared by all pods. What was pulled with these credentials is not
+        // started without asking the registry again.
         let policy = pod.and_then(|pod| pod["containers"][0]["imagePullPolicy"].as_str());
         let policy = match pod {
             Some(_) => policy.unwrap_or("IfNotPresent"),
-            None => "Always",
+            None if has_own => "Always",
+            None => "IfNotPresent",
         };
         Self { secret, policy: policy.to_owned() }
     }
