@@ -156,8 +156,8 @@ pub(crate) fn must_keep_role(role: Role, requested: Option<&str>) -> Result<(), 
     if requested.is_none_or(|text| text == role.as_str()) {
         return Ok(());
     }
-    let rule = format!("is {role} and stays so when the invite is reopened; create a new invite");
-    Err(Problem::field("role", rule))
+    let why = format!("is {role} and stays so when the invite is reopened; create a new invite");
+    Err(Problem::field("role", why))
 }
 
 /// Returns the invite with this code.

@@ -41,6 +41,7 @@ use utoipa_axum::routes;
 
 use crate::App;
 
+#[expect(clippy::too_many_lines, reason = "one line per route")]
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(login::login))

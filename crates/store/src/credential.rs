@@ -79,7 +79,7 @@ pub async fn delete(
         columns!()
     );
     let row = tx.first(sql, params![organization, system.as_str(), name]).await?;
-    let missing = || Error::not_found("credential", &format!("{system}/{name}"));
+    let missing = || Error::not_found("credential", format!("{system}/{name}"));
     let credential = from_row(row.ok_or_else(missing)?)?;
     record_event(tx, &credential, "credential_deleted").await
 }

@@ -47,7 +47,7 @@ impl Target<'_> {
                 Ok(owner == Some(&label(replica)))
             };
         }
-        let mut labels = self.instance_labels(replica);
+        let mut labels = instance_labels(replica);
         labels[HOME] = json!(self.settings.namespace);
         labels["pod-security.kubernetes.io/enforce"] = json!("baseline");
         let object = json!({"apiVersion": "v1", "kind": "Namespace",
@@ -67,7 +67,7 @@ impl Target<'_> {
         let found = api.get_metadata_opt(AGENT).await.doing(self, &what)?;
         let object = json!({"apiVersion": format!("{RBAC}/v1"), "kind": "RoleBinding",
             "metadata": {"name": AGENT, "namespace": namespace,
-                "labels": self.instance_labels(replica)},
+                "labels": instance_labels(replica)},
             "subjects": [{"kind": "ServiceAccount", "name": AGENT,
                 "namespace": self.settings.namespace}],
             "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole",
@@ -75,10 +75,10 @@ impl Target<'_> {
         let object = self.fenced(object, found.as_ref().map(|found| &found.metadata))?;
         api.patch(AGENT, &params(), &Patch::Apply(&object)).await.doing(self, &what).map(drop)
     }
+}
 
-    fn instance_labels(&self, replica: ReplicaId) -> Value {
-        json!({MANAGED_BY.0: MANAGED_BY.1, REPLICA: label(replica)})
-    }
+fn instance_labels(replica: ReplicaId) -> Value {
+    json!({MANAGED_BY.0: MANAGED_BY.1, REPLICA: label(replica)})
 }
 
 /// The label of a replica's objects, as agents write it.

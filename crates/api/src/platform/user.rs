@@ -102,9 +102,8 @@ pub(crate) async fn user_update(
 /// Returns the new access, which only the platform administrator sets.
 fn new_access(caller: &Caller, text: Option<&str>) -> Result<Option<Access>, Problem> {
     let Some(text) = text else { return Ok(None) };
-    let access = match text.parse() {
-        Ok(access @ (Access::Tenant | Access::Auditor)) => access,
-        _ => return Err(Problem::field("access", "must be one of tenant, auditor")),
+    let Ok(access @ (Access::Tenant | Access::Auditor)) = text.parse() else {
+        return Err(Problem::field("access", "must be one of tenant, auditor"));
     };
     caller.may(Action::new(SubjectKind::Platform, Verb::Administer))?;
     Ok(Some(access))

@@ -56,7 +56,7 @@ impl Call {
     /// Whether the endpoint only reads, by the action that it declares.
     pub(crate) fn is_read(&self) -> bool {
         let action = self.operation["x-paddock-access"]["action"].as_str();
-        action.is_some_and(|action| action.ends_with(".read"))
+        action.and_then(|action| action.split_once('.')).is_some_and(|(_, verb)| verb == "read")
     }
 
     /// Whether the endpoint is for agents only.

@@ -109,20 +109,19 @@ async fn prepare(engine: Engine) -> (World, Vec<Caller>) {
     let access = json!({"access": "auditor"});
     world.admin.patch(&format!("/api/v1/users/{id}"), access).await.expect(200);
 
-    use Identity::*;
     let callers = [
-        ("anonymous", paddock.client.clone(), Unauthenticated),
-        ("expired", expired, Unauthenticated),
-        ("revoked", revoked, Unauthenticated),
-        ("removed", removed, Unauthenticated),
-        ("viewer", paddock.user(&world.ann, "vera", "viewer").await, Tenant("viewer")),
-        ("member", member, Tenant("member")),
-        ("service account", account, Tenant("member")),
-        ("owner", paddock.user(&world.ann, "oona", "owner").await, Tenant("owner")),
-        ("agent", world.agent.clone(), Agent),
-        ("other organization", world.zoe.clone(), Stranger),
-        ("auditor", auditor, Platform("auditor")),
-        ("admin", world.admin.clone(), Platform("admin")),
+        ("anonymous", paddock.client.clone(), Identity::Unauthenticated),
+        ("expired", expired, Identity::Unauthenticated),
+        ("revoked", revoked, Identity::Unauthenticated),
+        ("removed", removed, Identity::Unauthenticated),
+        ("viewer", paddock.user(&world.ann, "vera", "viewer").await, Identity::Tenant("viewer")),
+        ("member", member, Identity::Tenant("member")),
+        ("service account", account, Identity::Tenant("member")),
+        ("owner", paddock.user(&world.ann, "oona", "owner").await, Identity::Tenant("owner")),
+        ("agent", world.agent.clone(), Identity::Agent),
+        ("other organization", world.zoe.clone(), Identity::Stranger),
+        ("auditor", auditor, Identity::Platform("auditor")),
+        ("admin", world.admin.clone(), Identity::Platform("admin")),
     ];
     let callers = callers.map(|(name, client, identity)| Caller { name, client, identity });
     (world, callers.into())
@@ -166,9 +165,8 @@ fn outcome(call: &Call, identity: Identity) -> Outcome {
     let roles = roles.cloned().unwrap_or_default();
     assert!(is_for_agents || !roles.is_empty(), "{} declares no access", call.name());
     let role = match identity {
-        Identity::Unauthenticated => return Outcome::Unauthenticated,
         Identity::Agent if is_for_agents => return Outcome::Authorised,
-        Identity::Agent => return Outcome::Unauthenticated,
+        Identity::Agent | Identity::Unauthenticated => return Outcome::Unauthenticated,
         // The token of a user is not that of an agent.
         _ if is_for_agents && call.is_fleet() => return Outcome::Forbidden { is_hidden: true },
         _ if is_for_agents => return Outcome::Unauthenticated,
@@ -255,7 +253,7 @@ async fn check_refused(
     let events = store::event::list(&mut read, store::Scope::All, &filter, before, 100).await;
     // Workers and the local agent go on.
     let is_caller = |actor: &str| ["user:", "anonymous"].iter().any(|of| actor.starts_with(of));
-    let by_caller = events.unwrap().into_iter().find(|event| is_caller(&event.actor.to_string()));
+    let by_caller = events.unwrap().into_iter().find(|event| is_caller(&event.actor));
     by_caller.map(|event| format!("{}, but {event:?}", shown(call, caller, &answer)))
 }
 

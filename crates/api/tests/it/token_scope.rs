@@ -19,7 +19,7 @@ on_both_engines! {
         for call in calls.filter(|call| !call.template.contains("/admin/")) {
             let Some(action) = call.operation["x-paddock-access"]["action"].as_str() else { continue };
             let answer = reader.send(call.request(&reader, &call.path)).await;
-            if !action.ends_with(".read") {
+            if !call.is_read() {
                 changing += 1;
                 assert_eq!(answer.status, 403, "{} {action}: {:#}", call.name(), answer.json);
             } else if !call.template.starts_with("/api/{api}/") && !action.starts_with("platform") {

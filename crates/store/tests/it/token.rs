@@ -72,11 +72,11 @@ on_both_engines! {
         assert_eq!((&user, &found), (&ann, &made));
         assert_eq!(found.scope.to_string(), "read subjects of kind cluster, deployment");
         assert_eq!(found.created_by, format!("user:{}", ann.id));
-        create(db, &ann, "short", Duration::from_secs(60)).await.unwrap();
+        create(db, &ann, "short", Duration::from_mins(1)).await.unwrap();
         assert_eq!(listed(db, own(&ann)).await, ["ci", "short"]);
         assert_eq!(listed(db, own(&zoe)).await, [""; 0]);
 
-        clock.advance(Duration::from_secs(60));
+        clock.advance(Duration::from_mins(1));
         assert!(find(db, "short").await.is_none());
         assert_eq!(listed(db, own(&ann)).await, ["ci"]);
 
