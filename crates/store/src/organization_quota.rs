@@ -4,8 +4,8 @@
 //! deployments request is counted in `used`: the limit is in the statement's condition, as for
 //! capacity. Objects that end with time (invites, tokens) are counted by a query under a lock.
 //!
-//! A transaction collects its changes ([`charge`], [`release`], [`count`]) and applies them in
-//! [`flush`], the last step before the commit: the row of a busy organization is locked only for
+//! A transaction collects its changes (`charge`, `release`, `count`) and applies them in
+//! `flush`, the last step before the commit: the row of a busy organization is locked only for
 //! that long, in one global order, and a refusal is the error of `Tx::commit`.
 
 mod recount;
