@@ -267,7 +267,7 @@ pub fn limits(resources: &Resources) -> Resources {
 
 /// Whether an amount of memory is a count of another unit than bytes: `ram: 1` of a cluster with
 /// `ram: 16`. Kargo has no units.
-pub fn is_unitless(ram: Quantity) -> bool {
+fn is_unitless(ram: Quantity) -> bool {
     !ram.is_zero() && ram < Quantity::whole(1 << 10)
 }
 

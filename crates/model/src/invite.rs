@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::user::Role;
-use crate::{Invalid, InviteId, OrganizationId, Time, UserId};
+use crate::{Invalid, InviteId, OrganizationId, Time, UserId, time};
 
 /// Default lifetime of an invite.
 pub const DEFAULT_LIFETIME: Duration = Duration::from_hours(7 * 24);
@@ -48,13 +48,7 @@ pub fn check_lifetime(
     seconds: Option<i64>,
     max: Duration,
 ) -> Result<Duration, Invalid> {
-    let Some(seconds) = seconds else { return Ok(DEFAULT_LIFETIME.min(max)) };
-    let life = u64::try_from(seconds).map(Duration::from_secs).unwrap_or_default();
-    if life.is_zero() || life > max {
-        let max = max.as_secs();
-        return Err(Invalid::new(field, format!("must be from 1 to {max} seconds")));
-    }
-    Ok(life)
+    time::check_lifetime(field, seconds, DEFAULT_LIFETIME, max)
 }
 
 #[cfg(test)]

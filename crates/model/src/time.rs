@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::Invalid;
+
 /// A point in time, in microseconds since 1970-01-01T00:00:00Z.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(pub i64);
@@ -72,6 +74,22 @@ impl<'de> Deserialize<'de> for Time {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         String::deserialize(d)?.parse().map_err(serde::de::Error::custom)
     }
+}
+
+/// Checks a lifetime in seconds, which is at most `max`; without one, `default` or `max` applies.
+pub(crate) fn check_lifetime(
+    field: &str,
+    seconds: Option<i64>,
+    default: Duration,
+    max: Duration,
+) -> Result<Duration, Invalid> {
+    let Some(seconds) = seconds else { return Ok(default.min(max)) };
+    let life = u64::try_from(seconds).map(Duration::from_secs).unwrap_or_default();
+    if life.is_zero() || life > max {
+        let max = max.as_secs();
+        return Err(Invalid::new(field, format!("must be from 1 to {max} seconds")));
+    }
+    Ok(life)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::{Action, SubjectKind};
 use crate::text_enum::text_enum;
-use crate::{Invalid, OrganizationId, Time, TokenId, UserId, name};
+use crate::{Invalid, OrganizationId, Time, TokenId, UserId, name, time};
 
 /// Lifetime of a token that does not request one.
 pub const DEFAULT_LIFETIME: Duration = Duration::from_hours(90 * 24);
@@ -153,13 +153,7 @@ pub fn check_lifetime(
     seconds: Option<i64>,
     max: Duration,
 ) -> Result<Duration, Invalid> {
-    let Some(seconds) = seconds else { return Ok(DEFAULT_LIFETIME.min(max)) };
-    let life = u64::try_from(seconds).map(Duration::from_secs).unwrap_or_default();
-    if life.is_zero() || life > max {
-        let max = max.as_secs();
-        return Err(Invalid::new(field, format!("must be from 1 to {max} seconds")));
-    }
-    Ok(life)
+    time::check_lifetime(field, seconds, DEFAULT_LIFETIME, max)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! reports, [`eviction`] evicts replicas from unreachable clusters. The unit of placement is a
 //! [`replica`]; a deployment's status summarises its replicas.
 
+mod defaults;
 pub mod eviction;
 pub mod hosting;
 pub mod moving;
@@ -16,7 +17,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use model::deployment::{Deployment, NewDeployment, Reason, Status, missing_defaults};
+use model::deployment::{Deployment, NewDeployment, Reason, Status};
 use model::event::Kind;
 use model::organization::quota::Subject as Counted;
 use model::reason::StatusReason as _;
@@ -31,6 +32,7 @@ use crate::subject::{self, Subject as _, by_id, row};
 use crate::{Error, Read, Result, Scope, Tx, cluster, event, instance, organization};
 
 pub use crate::subject::{count, list};
+pub use defaults::request_defaults;
 
 by_id!(DeploymentId: get(Read));
 
@@ -103,39 +105,6 @@ pub async fn create_as(
     let deployment = insert(tx, id, owner, &new, For::User).await?;
     organization::ensure_exists(tx, Some(owner)).await?;
     Ok(deployment)
-}
-
-/// Adds the default requests of a container. A cluster that does not count a resource type, or counts
-/// it in other units, can't offer it: a default that fits on no cluster is not requested.
-pub async fn request_defaults(
-    read: &mut Read,
-    owner: OrganizationId,
-    new: &mut NewDeployment,
-) -> Result<()> {
-    if new.spec.image.is_none() {
-        return Ok(());
-    }
-    let missing: Vec<_> = missing_defaults(&new.spec.resources).collect();
-    for (kind, default) in missing {
-        let is_counted = match new.pinned_to {
-            Some(id) => read.first(sql!(
-                "SELECT 1 WHERE EXISTS (SELECT 1 FROM capacity WHERE cluster_id = $1 ",
-                "AND kind = $2 AND total >= $3) ",
-                "OR NOT EXISTS (SELECT 1 FROM capacity WHERE cluster_id = $1)"
-            ), params![id, kind, default]).await?,
-            None => read.first(sql!(
-                "SELECT 1 WHERE EXISTS (SELECT 1 FROM cluster JOIN capacity ON cluster_id = id ",
-                "WHERE (organization_id = $1 OR organization_id IS NULL) AND deleted_at IS NULL ",
-                "AND kind = $2 AND total >= $3) OR NOT EXISTS (SELECT 1 FROM cluster JOIN capacity ",
-                "ON cluster_id = id WHERE (organization_id = $1 OR organization_id IS NULL) ",
-                "AND deleted_at IS NULL)"
-            ), params![owner, kind, default]).await?,
-        };
-        if is_counted.is_some() {
-            new.spec.resources.set(kind, default);
-        }
-    }
-    Ok(())
 }
 
 /// What a deployment is created for.

@@ -213,7 +213,7 @@ async fn downloader_ends_with_its_fetcher() {
 async fn unpacker_is_confined_to_the_tree() {
     let watched = Watched::new().await;
     let (lab, temporary) = (&watched.lab, watched.lab.options.dir.join("tmp"));
-    // A process that has written a file of the second layer must be confined.
+    // Once a file of the second layer exists, the process is confined.
     let has_begun = || {
         let works = entries(&temporary).into_iter();
         works.flat_map(|work| entries(&work.join("upper"))).any(|path| path.ends_with("many"))
@@ -248,7 +248,7 @@ async fn remover_is_confined_to_the_tree() {
         let tree = trash.join(format!("tree-{attempt}"));
         fs::create_dir(&tree).unwrap();
         (0..FILES).for_each(|at| fs::write(tree.join(at.to_string()), "").unwrap());
-        // A process that has removed a file must be confined.
+        // Once a file is gone, the process is confined.
         let has_begun = || (1..FILES).contains(&entries(&tree).len());
         let collect = async {
             lab.runtime().gc(Duration::ZERO).await;
